@@ -1,0 +1,29 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both share one virtual environment.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test check benchmark clean
+
+demo: $(READY)
+	$(BIN)/spatialsim demo
+
+test: check
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+benchmark: $(READY)
+	$(BIN)/python benchmarks/speed.py
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,201 @@
+"""Named data sets on disk: generate, save, load, verify.
+
+A set is two files beside each other: ``NAME.npz`` (objects without padding, a shape as one byte and the seven other
+features as float32; uncompressed) and ``NAME.json``, its manifest: format, package version, settings, seed, counts
+and the SHA-256 of the data file. Both are written to a temporary name and renamed, the manifest last. The same name,
+seed and size give the same bytes.
+
+Names: ``identification/n5/train`` (n3..n30; train 10,000, valid and test 5,000) and ``discrimination/3-8/stage1``
+(3-8, 9-20, 21-30; stage1..stage5 of 100,000, valid and test 10,000), the sets of sections 2.2 and 2.3 of the paper.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spatialsim_env
+from spatialsim_env.files import replaced, sha256
+from spatialsim_env.scene import N_FEATURES, SHAPE, SHAPES, present
+from spatialsim_env.tasks import RANGES, STAGES, Discrimination, Identification, Samples, Task
+
+FORMAT = 1
+_N_NUMBERS = N_FEATURES - len(SHAPES)  # features of an object besides its shape
+
+
+class DataSetError(ValueError):
+    """A data set that cannot be used; the message says which file and why."""
+
+
+@dataclass(frozen=True)
+class NamedSet:
+    """What a name stands for."""
+
+    task: Task
+    size: int  # samples
+
+
+def _named_sets() -> dict[str, NamedSet]:
+    sets = {}
+    for n in range(3, 31):
+        for split, size in (("train", 10_000), ("valid", 5_000), ("test", 5_000)):
+            sets[f"identification/n{n}/{split}"] = NamedSet(Identification(n), size)
+    for low, high in RANGES:
+        name = f"discrimination/{low}-{high}"
+        for stage, limit in enumerate(STAGES, start=1):
+            sets[f"{name}/stage{stage}"] = NamedSet(Discrimination((low, high), limit), 100_000)
+        for split in ("valid", "test"):
+            sets[f"{name}/{split}"] = NamedSet(Discrimination((low, high)), 10_000)
+    return sets
+
+
+REGISTRY = _named_sets()
+NAMES = tuple(REGISTRY)
+
+
+def named(name: str) -> NamedSet:
+    """What a name stands for.
+
+    Raises:
+        DataSetError: an unknown name.
+    """
+    if name not in REGISTRY:
+        raise DataSetError(
+            f"data set {name!r} is unknown; accepted are identification/n3..n30/train|valid|test and "
+            "discrimination/3-8|9-20|21-30/stage1..stage5|valid|test"
+        )
+    return REGISTRY[name]
+
+
+def sample(name: str, seed: int, size: int | None = None) -> Samples:
+    """The samples of a named set; the stream is a function of name and seed."""
+    chosen = named(name)
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    return chosen.task.sample(chosen.size if size is None else size, rng)
+
+
+def generate(name: str, root: str | os.PathLike[str], seed: int = 0, size: int | None = None) -> Path:
+    """Generate a named set under ``root`` and return the path of its manifest.
+
+    Raises:
+        DataSetError: an unknown name.
+        OSError: the files cannot be written; nothing half-written is left under the names.
+    """
+    chosen = named(name)
+    settings = {
+        "name": name,
+        "seed": seed,
+        "task": type(chosen.task).__name__,
+        "n_objects": chosen.task.n_objects,
+        "max_rotation": chosen.task.max_rotation,
+    }
+    if isinstance(chosen.task, Identification):
+        settings["reference_seed"] = chosen.task.reference_seed
+    return save(sample(name, seed, size), Path(root) / name, settings)
+
+
+def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any] | None = None) -> Path:
+    """Write samples as ``path.npz`` and ``path.json``; returns the path of the manifest.
+
+    Args:
+        settings: kept in the manifest, for whoever reads it.
+    """
+    data, manifest = _files(path)
+    data.parent.mkdir(parents=True, exist_ok=True)
+    one_reference = len(samples) > 0 and samples.reference.strides[0] == 0
+    reference = samples.reference[:1] if one_reference else samples.reference
+    arrays = {"label": samples.label.astype(np.uint8)}
+    for part, scenes in (("target", samples.target), ("reference", reference)):
+        arrays |= {f"{part}_{key}": array for key, array in _pack(scenes).items()}
+    with replaced(data) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    text = {
+        "format": FORMAT,
+        "version": spatialsim_env.__version__,
+        "samples": len(samples),
+        "n_max": samples.target.shape[1],
+        "one_reference": one_reference,
+        "sha256": sha256(data),
+        "settings": settings or {},
+    }
+    with replaced(manifest) as temporary:
+        temporary.write_text(json.dumps(text, indent=2, sort_keys=True) + "\n")
+    return manifest
+
+
+def load(path: str | os.PathLike[str]) -> Samples:
+    """Read a set written by ``save``; ``path`` with or without its ending.
+
+    Raises:
+        DataSetError: a file is missing, cut, changed, or not of this format.
+    """
+    manifest = read_manifest(path)
+    data, _ = _files(path)
+    if not data.exists():
+        raise DataSetError(f"{data} is missing; its manifest lies beside it. Generate the set again")
+    digest = sha256(data)
+    if digest != manifest["sha256"]:
+        raise DataSetError(
+            f"{data} is cut or changed: SHA-256 {digest[:12]}, its manifest says {manifest['sha256'][:12]}"
+        )
+    with np.load(data, allow_pickle=False) as arrays:
+        scenes = {part: _unpack(arrays, part, manifest["n_max"]) for part in ("target", "reference")}
+        label = arrays["label"].astype(np.float32)
+    if manifest["one_reference"]:
+        scenes["reference"] = np.broadcast_to(scenes["reference"][0], scenes["target"].shape)
+    return Samples(scenes["target"], scenes["reference"], label)
+
+
+def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The manifest of a set.
+
+    Raises:
+        DataSetError: it is missing, unreadable or of another format.
+    """
+    _, manifest = _files(path)
+    try:
+        text = json.loads(manifest.read_text())
+    except FileNotFoundError:
+        raise DataSetError(f"{manifest} does not exist; spatialsim generate makes named sets") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataSetError(f"{manifest} is not a manifest: {error}") from error
+    if not isinstance(text, dict) or text.get("format") != FORMAT:
+        found = text.get("format") if isinstance(text, dict) else text
+        raise DataSetError(f"{manifest} has format {found!r}; accepted is {FORMAT}")
+    return text
+
+
+def _files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    base = Path(path)
+    base = base.with_suffix("") if base.suffix in (".npz", ".json") else base
+    return base.with_name(base.name + ".npz"), base.with_name(base.name + ".json")
+
+
+def _pack(scenes: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    """Without padding: objects per scene, and of all objects in a row the shape and the other features."""
+    mask = present(scenes)
+    objects = scenes[mask]
+    return {
+        "count": mask.sum(axis=1).astype(np.uint8),
+        "shape": objects[:, SHAPE].argmax(axis=1).astype(np.uint8),
+        "numbers": objects[:, len(SHAPES) :],
+    }
+
+
+def _unpack(arrays: Any, part: str, n_max: int) -> NDArray[np.float32]:
+    """Padded scenes, present objects first."""
+    count = arrays[f"{part}_count"].astype(np.int64)
+    scenes = np.zeros((len(count), n_max, N_FEATURES), np.float32)
+    mask = np.arange(n_max) < count[:, None]
+    objects = np.zeros((int(count.sum()), N_FEATURES), np.float32)
+    objects[:, SHAPE] = np.eye(len(SHAPES), dtype=np.float32)[arrays[f"{part}_shape"]]
+    objects[:, len(SHAPES) :] = arrays[f"{part}_numbers"].reshape(-1, _N_NUMBERS)
+    scenes[mask] = objects
+    return scenes

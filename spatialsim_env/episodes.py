@@ -1,0 +1,113 @@
+"""Goals and starts of episodes, as a batched function of uniform numbers.
+
+An episode is a reference scene, its image under a similarity (the goal, its objects in another order, exact
+features) and a wrong configuration of the same objects in the arena (the start), certified by the truth. A reset
+draws one block of numbers; because everything follows from the block, one world and thousands agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spatialsim_env import scene, transforms
+from spatialsim_env.goals import Criterion
+from spatialsim_env.negatives import Negative
+from spatialsim_env.scene import ARENA, POSITION
+from spatialsim_env.tasks import reference_scene, shuffle
+
+TRIES = 8  # starts that one block of numbers can offer
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B episodes at their first step."""
+
+    achieved: NDArray[np.float32]  # (B, n_max, 10) in the arena, present objects first
+    desired: NDArray[np.float32]  # (B, n_max, 10) the transformed scene
+    matching: NDArray[np.int64]  # (B, n_max) row of desired for each row of achieved
+    interchangeable: NDArray[np.bool_]  # (B,) whether appearance leaves more than one matching
+    distance: NDArray[np.float64]  # (B,) the truth's distance
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Where episodes come from. Without ``reference_seed`` every episode has a new goal (Discrimination)."""
+
+    object_range: tuple[int, int]  # least and greatest number of objects
+    start: Negative
+    criterion: Criterion
+    reference_seed: int | None = None  # one fixed goal (Identification); the object range is then one number
+
+    @property
+    def n_max(self) -> int:
+        """Rows of every scene."""
+        return self.object_range[1]
+
+    @cached_property
+    def fixed(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """The one reference scene and the one goal, (1, n, 10) each, if there is a ``reference_seed``."""
+        if self.reference_seed is None:
+            return None
+        reference = reference_scene(self.n_max, self.reference_seed)[None]
+        rng = np.random.default_rng([self.reference_seed, self.n_max, 1])
+        keys = rng.random((1, self.n_max), np.float32)
+        return reference, transforms.sample(1, rng).apply(shuffle(reference, keys))
+
+    @property
+    def _parts(self) -> tuple[int, ...]:
+        n = self.n_max
+        goal = () if self.reference_seed is not None else (1, n * scene.N_UNIFORM, n, transforms.N_UNIFORM)
+        return (*goal, *(TRIES * [self.start.n_uniform(n)]))
+
+    @property
+    def n_uniform(self) -> int:
+        """Uniform numbers in the block of one reset."""
+        return sum(self._parts)
+
+    def begin(self, blocks: NDArray[np.float32]) -> Batch:
+        """Episodes from blocks (B, n_uniform) of uniform numbers.
+
+        Raises:
+            RuntimeError: every start that a block offers is achieved already.
+        """
+        parts = np.split(blocks, np.cumsum(self._parts)[:-1], axis=1)
+        size = len(blocks)
+        if self.fixed is not None:
+            reference, desired = (np.repeat(x, size, axis=0) for x in self.fixed)
+        else:
+            low, high = self.object_range
+            n_objects = low + (parts[0][:, 0] * (high - low + 1)).astype(np.int64)
+            reference = scene.from_uniform(parts[1].reshape(size, self.n_max, -1), n_objects)
+            desired = transforms.from_uniform(parts[3]).apply(shuffle(reference, parts[2]))
+        return self._certified(reference, desired, parts[-TRIES:])
+
+    def _certified(
+        self, reference: NDArray[np.float32], desired: NDArray[np.float32], tries: list[NDArray[Any]]
+    ) -> Batch:
+        batch = self._start(reference, desired, tries[0])
+        for numbers in tries[1:]:
+            rows = np.flatnonzero(batch.distance <= 1)
+            if not len(rows):
+                return batch
+            again = self._start(reference[rows], desired[rows], numbers[rows])
+            for name in ("achieved", "matching", "interchangeable", "distance"):
+                getattr(batch, name)[rows] = getattr(again, name)
+        if (batch.distance <= 1).any():
+            raise RuntimeError(
+                f"each of {TRIES} starts made by {self.start.name!r} is achieved already; "
+                f"choose another start, or a criterion narrower than {self.criterion}"
+            )
+        return batch
+
+    def _start(
+        self, reference: NDArray[np.float32], desired: NDArray[np.float32], numbers: NDArray[np.float32]
+    ) -> Batch:
+        achieved = self.start(reference, numbers)
+        achieved[..., POSITION] = np.clip(achieved[..., POSITION], 0, ARENA)
+        truth = self.criterion.align(achieved, desired)
+        return Batch(achieved, desired, truth.matching, truth.interchangeable, truth.distance)

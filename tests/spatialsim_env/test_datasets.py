@@ -1,0 +1,113 @@
+"""Named sets on disk: the same bytes for the same seed, and nothing but whole files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from spatialsim_env import datasets
+from spatialsim_env.datasets import NAMES, DataSetError, generate, load, named, sample, save
+from spatialsim_env.negatives import Displaced
+from spatialsim_env.tasks import Discrimination, Identification
+
+SMALL = ("identification/n5/train", "discrimination/3-8/stage1", "discrimination/9-20/test")
+
+
+def test_the_papers_sets_are_named():
+    """Sections 2.2 and 2.3: 28 references with three splits, three ranges with five stages and two splits."""
+    assert len(NAMES) == 28 * 3 + 3 * (5 + 2)
+    assert {named(f"identification/n{n}/train").size for n in range(3, 31)} == {10_000}
+    assert {named(f"identification/n{n}/{split}").size for n in range(3, 31) for split in ("valid", "test")} == {5_000}
+    for low, high in ((3, 8), (9, 20), (21, 30)):
+        stages = [named(f"discrimination/{low}-{high}/stage{k}") for k in range(1, 6)]
+        assert [stage.size for stage in stages] == [100_000] * 5
+        assert np.allclose([stage.task.max_rotation / np.pi for stage in stages], [0.1, 0.6, 1.1, 1.6, 2.0])
+        for split in ("valid", "test"):
+            chosen = named(f"discrimination/{low}-{high}/{split}")
+            assert chosen.size == 10_000
+            assert chosen.task == Discrimination((low, high))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_round_trip_and_same_bytes(name, tmp_path):
+    one = generate(name, tmp_path / "one", seed=3, size=700)
+    other = generate(name, tmp_path / "other", seed=3, size=700)
+    assert one.read_bytes() == other.read_bytes()
+    assert one.with_suffix(".npz").read_bytes() == other.with_suffix(".npz").read_bytes()
+    assert generate(name, tmp_path / "third", seed=4, size=700).read_bytes() != one.read_bytes()
+    loaded, expected = load(one), sample(name, seed=3, size=700)
+    for part in ("target", "reference", "label"):
+        assert getattr(loaded, part).dtype == np.float32
+        assert np.array_equal(getattr(loaded, part), getattr(expected, part))
+    assert sorted(path.name for path in one.parent.iterdir()) == sorted([one.name, one.with_suffix(".npz").name])
+
+
+def test_manifest_says_what_was_made(tmp_path):
+    manifest = json.loads(generate("identification/n5/test", tmp_path, seed=7, size=10).read_text())
+    assert manifest["samples"] == 10
+    assert manifest["settings"] | {"name": "identification/n5/test", "seed": 7, "n_objects": 5} == manifest["settings"]
+    assert len(manifest["sha256"]) == 64
+
+
+def test_sets_of_different_names_differ():
+    streams = [sample(name, seed=0, size=50).label.tobytes() for name in NAMES[:20]]
+    assert len(set(streams)) == len(streams)
+
+
+def test_smaller_than_the_authors_text_files(tmp_path):
+    """749 bytes a sample at n = 5, and 1,651 at 3-8, in the published archive."""
+    for name, theirs in (("identification/n5/train", 749), ("discrimination/3-8/test", 1651)):
+        path = generate(name, tmp_path, size=1000).with_suffix(".npz")
+        assert path.stat().st_size / 1000 < theirs / 4
+
+
+def test_own_sets_and_paths(tmp_path):
+    samples = Discrimination(4, negative=Displaced()).sample(30, np.random.default_rng(0))
+    save(samples, tmp_path / "own.v1", {"mine": True})
+    for path in ("own.v1", "own.v1.npz", "own.v1.json"):
+        assert np.array_equal(load(tmp_path / path).target, samples.target)
+    empty = Identification(3).sample(0, np.random.default_rng(0))
+    assert len(load(save(empty, tmp_path / "empty"))) == 0
+
+
+def test_a_missing_cut_or_changed_file_is_refused(tmp_path):
+    manifest = generate("identification/n3/test", tmp_path, size=50)
+    data = manifest.with_suffix(".npz")
+    whole = data.read_bytes()
+    data.write_bytes(whole[:-10])
+    with pytest.raises(DataSetError, match="cut or changed"):
+        load(manifest)
+    data.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+    with pytest.raises(DataSetError, match="cut or changed"):
+        load(manifest)
+    data.unlink()
+    with pytest.raises(DataSetError, match=r"npz is missing"):
+        load(manifest)
+    for text, message in (("{", "not a manifest"), ('{"format": 99}', "format 99"), ("[]", "format")):
+        manifest.write_text(text)
+        with pytest.raises(DataSetError, match=message):
+            load(manifest)
+    manifest.unlink()
+    with pytest.raises(DataSetError, match="does not exist"):
+        load(manifest)
+
+
+def test_unknown_name(tmp_path):
+    with pytest.raises(DataSetError, match=r"n31.*n3\.\.n30"):
+        generate("identification/n31/train", tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_set(tmp_path, monkeypatch):
+    manifest = generate("identification/n3/test", tmp_path, size=20)
+    before = {path: path.read_bytes() for path in manifest.parent.iterdir()}
+
+    def full(file, **arrays):
+        file.write(b"half")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(datasets.np, "savez", full)
+    with pytest.raises(OSError, match="No space"):
+        generate("identification/n3/test", tmp_path, seed=1, size=20)
+    assert {path: path.read_bytes() for path in manifest.parent.iterdir()} == before

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from spatialsim_env.files import replaced, sha256
+
+
+def test_replaced_makes_folders_and_leaves_one_file(tmp_path):
+    path = tmp_path / "a" / "b.txt"
+    with replaced(path) as temporary:
+        temporary.write_text("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_replaced_keeps_the_old_file_when_the_block_fails(tmp_path):
+    path = tmp_path / "b.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), replaced(path) as temporary:  # noqa: PT012
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_sha256(tmp_path):
+    path = tmp_path / "c"
+    path.write_bytes(b"x" * 3_000_000)
+    assert sha256(path) == hashlib.sha256(b"x" * 3_000_000).hexdigest()

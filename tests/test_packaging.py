@@ -1,0 +1,89 @@
+"""What the package promises to whoever installs it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = (ROOT / "pyproject.toml").read_text()
+CORE = sorted((ROOT / "spatialsim_env").rglob("*.py"))
+LEARNED = sorted((ROOT / "reward_models").rglob("*.py"))
+
+
+def imported_names(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(str(node.module).split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_the_world_never_imports_the_networks(path):
+    assert not imported_names(path) & {"torch", "reward_models", "stable_baselines3"}
+
+
+def run(code: str) -> str:
+    result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_import_needs_neither_torch_nor_pygame():
+    """Gymnasium#1512."""
+    blocked = "import sys; sys.modules.update(dict.fromkeys(['torch', 'pygame', 'stable_baselines3', 'matplotlib']));"
+    code = "import gymnasium, spatialsim_env; gymnasium.make('SpatialSim-Discrim-v0').reset(); print('made')"
+    assert run(blocked + code) == "made"
+
+
+def test_a_learned_reward_without_torch_says_what_to_install():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import gymnasium\n"
+        "try: gymnasium.make('spatialsim_env:SpatialSim-Discrim-v0', reward='runs/none')\n"
+        "except ImportError as error: print(error)"
+    )
+    assert 'pip install "spatialsim-env[learn]"' in run(code)
+
+
+def test_importing_twice_is_quiet():
+    code = "import importlib, spatialsim_env; importlib.reload(spatialsim_env); print('quiet')"
+    assert run(code) == "quiet"
+
+
+def test_gym_finds_the_ids_by_module():
+    code = "import gymnasium; print(gymnasium.make('spatialsim_env:SpatialSim-Ident-v0').spec.id)"
+    assert run(code) == "SpatialSim-Ident-v0"
+
+
+def test_requirements_have_lower_bounds_and_only_a_major_version_as_upper():
+    """imitation#734."""
+    block = re.search(r"^dependencies = \[(.*?)^\]", PYPROJECT, re.DOTALL | re.MULTILINE)
+    optional = PYPROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    texts = [text for text in re.findall(r'"([^"]+)"', block[1] + optional) if not text.startswith("spatialsim-env")]
+    assert len(texts) > 10
+    for requirement in map(Requirement, texts):
+        operators = {specifier.operator: specifier.version for specifier in requirement.specifier}
+        assert ">=" in operators, requirement
+        assert set(operators) <= {">=", "<"}, requirement
+        assert operators.get("<", "1").isdigit(), requirement
+    upper = {r.name: str(r.specifier) for r in map(Requirement, texts)}
+    for name, major in (("gymnasium", "<2"), ("numpy", "<3"), ("torch", "<3"), ("stable-baselines3", "<3")):
+        assert major in upper[name]
+
+
+def test_constraints_pin_every_requirement():
+    pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    needed = {
+        Requirement(text).name for text in re.findall(r'^    "([^"]+)",', PYPROJECT, re.MULTILINE) if ">=" in text
+    }
+    assert needed - pinned == set()
