@@ -208,10 +208,10 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
         return {"observation": first, "achieved_goal": achieved.copy(), "desired_goal": self._desired.ravel().copy()}
 
     def _picture(self) -> NDArray[np.uint8]:
-        from spatialsim_env import rendering
+        from spatialsim_env.pictures import ARENA_WINDOW, picture
 
         assert self._achieved is not None
-        return rendering.picture(self._achieved[0], PIXELS, rendering.ARENA_WINDOW)
+        return picture(self._achieved[0], PIXELS, ARENA_WINDOW)
 
     @property
     def scenes(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

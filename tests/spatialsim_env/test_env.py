@@ -478,5 +478,5 @@ def test_record_video(tmp_path):
 
 def test_record_video_without_moviepy_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "moviepy", None)
-    with pytest.raises(gym.error.DependencyNotInstalled, match="(?i)moviepy"):
+    with pytest.raises(gym.error.DependencyNotInstalled, match=r"(?i)moviepy"):
         gym.wrappers.RecordVideo(make(render_mode="rgb_array"), str(tmp_path / "videos"))
