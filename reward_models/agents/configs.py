@@ -1,0 +1,184 @@
+"""What an agent is trained on and with: frozen configurations, some of them named.
+
+A configuration is data: it says which environment, which algorithm, how long. The reward is not part of it, because
+the same configuration is meant to be run on the truth and on every learned reward.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from spatialsim_env import HORIZON
+
+ALGORITHMS = ("sac", "ppo")
+DISCRIMINATION = "spatialsim_env:SpatialSim-Discrim-v0"
+IDENTIFICATION = "spatialsim_env:SpatialSim-Ident-v0"
+SET_ELSEWHERE = {"reward": "train(config, reward)", "max_episode_steps": "horizon", "render_mode": "film"}
+POSITIVE = ("horizon", "total_steps", "n_envs", "learning_rate", "batch_size", "buffer_size", "gradient_steps",
+            "her_goals", "rollout", "checkpoint_every", "episodes")  # fmt: skip
+_DICT_BYTES = 64  # of the empty dictionary that HerReplayBuffer keeps per transition
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """How an agent is trained. Steps are environment steps, those of all copies counted together.
+
+    Raises:
+        ValueError: a value that is not accepted, or values that contradict each other.
+    """
+
+    name: str  # how it is listed
+    env_id: str = DISCRIMINATION  # "module:id", the form that worker processes know
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)  # keywords of gym.make, JSON values
+    horizon: int = HORIZON  # steps per episode
+    algorithm: str = "sac"  # "sac" with hindsight goals, or "ppo"
+    total_steps: int = 4_000  # steps, rounded up to whole rounds of all copies
+    n_envs: int = 4  # copies of the environment
+    subprocess: bool = False  # whether each copy has a process of its own
+    seed: int = 0  # of the networks, the exploration and the environments
+    net: tuple[int, ...] = (64, 64)  # widths of the hidden layers of actor and critics
+    learning_rate: float = 1e-3  # of Adam
+    batch_size: int = 256  # transitions
+    gamma: float = 0.95  # discount per step
+    entropy: float = 0.02  # coefficient of the policy's entropy, in units of reward per nat
+    tau: float = 0.02  # share of the critics that their targets take over per update (sac)
+    buffer_size: int = 100_000  # transitions kept; never more than total_steps are reserved (sac)
+    learning_starts: int = 400  # steps before the first update (sac)
+    gradient_steps: int = 4  # updates per round of all copies (sac)
+    her_goals: int = 4  # relabelled transitions per transition kept as it was (sac)
+    rollout: int = 256  # steps of each copy per update (ppo)
+    checkpoint_every: int = 5_000  # steps
+    episodes: int = 100  # of the evaluation at the end
+
+    def __post_init__(self) -> None:
+        for name in POSITIVE:
+            _require(getattr(self, name) > 0, name, getattr(self, name), "a positive number")
+        _require(":" in self.env_id, "env_id", self.env_id, f"module:id, as in {DISCRIMINATION!r}")
+        _require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, " or ".join(ALGORITHMS))
+        _require(0 < self.gamma < 1, "gamma", self.gamma, "a discount between 0 and 1")
+        self._check_env_kwargs()
+        if self.algorithm == "sac":
+            self._check_hindsight()
+        elif self.rollout * self.n_envs % self.batch_size:
+            raise ValueError(
+                f"batch_size is {self.batch_size}; accepted is a divisor of rollout * n_envs = "
+                f"{self.rollout} * {self.n_envs} = {self.rollout * self.n_envs}"
+            )
+
+    def _check_env_kwargs(self) -> None:
+        for name, place in SET_ELSEWHERE.items():
+            if name in self.env_kwargs:
+                raise ValueError(f"env_kwargs holds {name!r}, which {place} sets")
+        try:
+            json.dumps(dict(self.env_kwargs))
+        except TypeError as error:
+            raise ValueError(f"env_kwargs is {self.env_kwargs!r}; accepted are values that JSON can hold") from error
+
+    def _check_hindsight(self) -> None:
+        first_episodes = self.horizon * self.n_envs
+        if self.learning_starts <= first_episodes:
+            raise ValueError(
+                f"learning_starts is {self.learning_starts}; accepted is more than horizon * n_envs = {self.horizon} "
+                f"* {self.n_envs} = {first_episodes}: hindsight needs a finished episode before the first update"
+            )
+        if self.buffer_size < self.learning_starts:
+            raise ValueError(
+                f"buffer_size is {self.buffer_size}; accepted is at least learning_starts = {self.learning_starts}"
+            )
+        if self.env_kwargs.get("action_mode") == "discrete":
+            raise ValueError('action_mode is "discrete" and algorithm "sac"; "ppo" is the one for discrete actions')
+
+    @property
+    def capacity(self) -> int:
+        """Transitions that the replay buffer holds: a multiple of ``n_envs``, 0 without a buffer."""
+        if self.algorithm != "sac":
+            return 0
+        rounds = min(self.buffer_size // self.n_envs, math.ceil(self.total_steps / self.n_envs))
+        return rounds * self.n_envs
+
+    def as_json(self) -> dict[str, Any]:
+        """The configuration as JSON would give it back."""
+        values: dict[str, Any] = json.loads(json.dumps({**asdict(self), "env_kwargs": dict(self.env_kwargs)}))
+        return values
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> AgentConfig:
+        """The inverse of ``as_json``.
+
+        Raises:
+            ValueError: an unknown field, or a value that is not accepted.
+        """
+        unknown = set(values) - {entry.name for entry in fields(cls)}
+        if unknown:
+            raise ValueError(f"a configuration has no field {', '.join(sorted(unknown))}")
+        return cls(**{**values, "net": tuple(values["net"])})
+
+    def make_env(self, reward: Any = "sparse", render_mode: str | None = None) -> gym.Env[Any, Any]:
+        """One copy of the environment, unseeded, with a reward given by name or as a live object.
+
+        Raises:
+            ValueError, TypeError: what ``gym.make`` and ``set_reward`` raise.
+        """
+        env = gym.make(self.env_id, render_mode=render_mode, **self.gym_options(reward))
+        if not isinstance(reward, str):
+            env.get_wrapper_attr("set_reward")(reward)
+        return env
+
+    def gym_options(self, reward: Any = "sparse") -> dict[str, Any]:
+        """Keywords of ``gym.make``; a live reward is not among them, it goes in through ``set_reward``."""
+        named = {"reward": reward} if isinstance(reward, str) else {}
+        return {"max_episode_steps": self.horizon, **self.env_kwargs, **named}
+
+
+def _require(holds: bool, name: str, value: Any, accepted: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} is {value!r}; accepted is {accepted}")
+
+
+def buffer_bytes(config: AgentConfig) -> int:
+    """Memory that the replay buffer of a configuration takes when it is full, in bytes."""
+    if not config.capacity:
+        return 0
+    env = config.make_env()
+    observation, action = env.observation_space, env.action_space
+    env.close()
+    assert isinstance(observation, spaces.Dict)
+    assert isinstance(action, spaces.Box)
+    scenes = 2 * sum(math.prod(box.shape or ()) * np.dtype(box.dtype).itemsize for box in observation.values())
+    moves = math.prod(action.shape) * np.dtype(action.dtype).itemsize
+    reward_done_timeout = 3 * np.dtype(np.float32).itemsize
+    episode = 2 * np.dtype(np.int64).itemsize
+    info = np.dtype(object).itemsize + _DICT_BYTES
+    return config.capacity * (scenes + moves + reward_done_timeout + episode + info)
+
+
+CONFIGS = {
+    config.name: config
+    for config in (
+        AgentConfig("discrim_n3", env_kwargs={"n_objects": 3, "max_turn": 0}),
+        AgentConfig("discrim_n3_turning", env_kwargs={"n_objects": 3}),
+        AgentConfig("discrim_n5", env_kwargs={"n_objects": 5, "max_turn": 0}),
+        AgentConfig("discrim_n8", env_kwargs={"n_objects": 8, "max_turn": 0}),
+        AgentConfig("discrim", env_kwargs={"n_objects": (3, 8)}, net=(128, 128), total_steps=10_000),
+        AgentConfig("ident_n5", IDENTIFICATION, {"n_objects": 5}),
+    )
+}
+
+
+def by_name(name: str) -> AgentConfig:
+    """A named configuration.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    if name not in CONFIGS:
+        raise ValueError(f"agent configuration {name!r} is unknown; there are {', '.join(CONFIGS)}")
+    return CONFIGS[name]

@@ -1,0 +1,419 @@
+"""Training an agent on a reward, with checkpoints, and the agent as files.
+
+A run is a directory: ``agent.json`` (what was trained, with what, how far, how well), ``progress.csv`` (the learning
+curve), ``agent.zip`` (the agent, in stable-baselines3's format) when finished, and ``checkpoint-STEPS`` until then.
+Every file is whole or not there. Whatever trains the agent, ``rollout/success_rate`` is the truth.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import random
+import shutil
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
+from tqdm import tqdm
+
+from reward_models.agents.buffer import SimilarityHerReplayBuffer
+from reward_models.agents.configs import AgentConfig, buffer_bytes
+from reward_models.agents.evaluation import Evaluation, evaluate
+from reward_models.agents.extractor import PlacedGoalExtractor
+from spatialsim_env.files import replaced
+from spatialsim_env.rewards import Reward
+
+FORMAT = "spatialsim-env agent 1"
+RECORD, AGENT, CURVE, BUFFER, CHECKPOINT = "agent.json", "agent.zip", "progress.csv", "buffer.pkl", "checkpoint-"
+STEPS_COLUMN = "time/total_timesteps"
+WINDOW = 100  # episodes of the running means
+PACKAGES = ("spatialsim-env", "gymnasium", "stable-baselines3", "torch", "numpy")
+_ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"sac": SAC, "ppo": PPO}
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A trained agent with an environment to act in, and how it came about."""
+
+    model: Any  # a stable-baselines3 algorithm; ``model.get_env()`` is its environment
+    config: AgentConfig
+    reward: str | Reward  # what it was trained on
+    record: dict[str, Any]  # the contents of agent.json
+    evaluation: Evaluation | None = field(default=None, repr=False)  # at the end of the training; None when loaded
+
+    def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[Any, Any]:
+        """Actions for a batch of observations, as stable-baselines3 gives them."""
+        return self.model.predict(observation, deterministic=deterministic)
+
+    def close(self) -> None:
+        """Close its environment; more than once is fine."""
+        envs = self.model.get_env()
+        if not getattr(envs, "closed", False):
+            envs.close()
+
+
+def make_envs(config: AgentConfig, reward: str | Reward = "sparse", n_envs: int | None = None) -> VecEnv:
+    """The environments of a configuration, seeded, all with the same reward.
+
+    A live reward object goes in through ``env_method``, so worker processes get a copy of it by pickle.
+    """
+    maker: Any = config.env_id
+    if config.subprocess:
+        maker = _WorkerMaker(config.env_id)
+    envs = make_vec_env(
+        maker,
+        n_envs=n_envs or config.n_envs,
+        seed=config.seed,
+        env_kwargs={"render_mode": None, **config.gym_options(reward)},
+        vec_env_cls=SubprocVecEnv if config.subprocess else DummyVecEnv,
+    )
+    if not isinstance(reward, str):
+        envs.env_method("set_reward", reward)
+    return envs
+
+
+@dataclass(frozen=True)
+class _WorkerMaker:
+    """Makes an environment in a process that has one thread."""
+
+    env_id: str
+
+    def __call__(self, **options: Any) -> gym.Env[Any, Any]:
+        torch.set_num_threads(1)
+        return gym.make(self.env_id, **options)
+
+
+def make_model(config: AgentConfig, envs: VecEnv) -> BaseAlgorithm:
+    """An untrained agent of a configuration."""
+    common: dict[str, Any] = {
+        "policy": "MultiInputPolicy",
+        "env": envs,
+        "learning_rate": config.learning_rate,
+        "batch_size": config.batch_size,
+        "gamma": config.gamma,
+        "ent_coef": config.entropy,
+        "policy_kwargs": {"net_arch": list(config.net), "features_extractor_class": PlacedGoalExtractor},
+        "stats_window_size": WINDOW,
+        "seed": config.seed,
+        "device": "cpu",
+    }
+    if config.algorithm == "ppo":
+        return PPO(n_steps=config.rollout, **common)
+    return SAC(
+        buffer_size=config.capacity,
+        learning_starts=config.learning_starts,
+        train_freq=1,
+        gradient_steps=config.gradient_steps,
+        tau=config.tau,
+        replay_buffer_class=SimilarityHerReplayBuffer,
+        replay_buffer_kwargs={"n_sampled_goal": config.her_goals, "goal_selection_strategy": "future"},
+        **common,
+    )
+
+
+def train(
+    config: AgentConfig,
+    reward: str | Reward = "sparse",
+    directory: str | os.PathLike[str] = "runs/agent",
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    tensorboard: bool = False,
+) -> Agent:
+    """Train an agent, evaluate it and write it into a directory.
+
+    One torch thread is used, and NumPy's, Python's and torch's global random states, which stable-baselines3 seeds;
+    all are given back as they were. Equal configurations, rewards and versions give equal agents in one session; a
+    resumed run goes on from its last checkpoint with new episodes.
+
+    Args:
+        config: what is trained.
+        reward: "sparse" or "dense" for the truth, "hub:NAME", the path of a model, or a live object.
+        directory: of the run; made if missing.
+        resume: go on with the unfinished run in the directory, or return the finished one. Without a run in it,
+            begin one.
+        progress: print the memory of the replay buffer and show a bar.
+        tensorboard: also log for TensorBoard.
+
+    Raises:
+        FileExistsError: the directory holds a run and ``resume`` is False.
+        ValueError: the directory holds a run of another configuration or reward, or names are unknown.
+    """
+    folder = Path(directory)
+    run = _Run.begin(folder, config, reward, resume)
+    if run.record["finished"]:
+        return load_agent(folder, reward)
+    if progress:
+        print(f"{config.name}: the replay buffer takes {buffer_bytes(config) / 1e6:.1f} MB")
+    with _undisturbed():
+        envs = make_envs(config, reward)
+        try:
+            model = run.restored(envs) or make_model(config, envs)
+            run.write()
+            _learn(model, run, progress, tensorboard)
+            evaluation = evaluate(model, config, reward, episodes=config.episodes)
+            run.finish(model, evaluation)
+        except BaseException:
+            envs.close()
+            raise
+    return Agent(model, config, reward, run.record, evaluation)
+
+
+def _learn(model: BaseAlgorithm, run: _Run, progress: bool, tensorboard: bool) -> None:
+    remaining = run.config.total_steps - model.num_timesteps
+    if remaining <= 0:
+        return
+    logger, watcher = (
+        _logger(run.folder, model.num_timesteps, tensorboard),
+        _Watcher(run, model.num_timesteps, progress),
+    )
+    model.set_logger(logger)
+    try:
+        model.learn(remaining, callback=watcher, reset_num_timesteps=model.num_timesteps == 0)
+    finally:
+        logger.close()
+        watcher.bar.close()
+
+
+def _logger(folder: Path, steps: int, tensorboard: bool) -> Logger:
+    """A logger that goes on with the learning curve of the first ``steps`` steps."""
+    earlier = [row for row in learning_curve(folder) if row.get(STEPS_COLUMN, 0) <= steps]
+    writer = CSVOutputFormat(str(folder / CURVE))
+    for row in earlier:
+        writer.write(row, {})
+    writers: list[KVWriter] = [writer]
+    if tensorboard:
+        writers.append(TensorBoardOutputFormat(str(folder / "tensorboard")))
+    return Logger(str(folder), writers)
+
+
+def learning_curve(directory: str | os.PathLike[str]) -> list[dict[str, float]]:
+    """The rows of a run's ``progress.csv``; empty if there is none. A row lacks what was not logged then."""
+    path = Path(directory) / CURVE
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
+
+
+class _Watcher(BaseCallback):
+    """Logs the truth and the plugged-in reward apart, saves checkpoints, moves the bar."""
+
+    def __init__(self, run: _Run, steps: int, progress: bool) -> None:
+        super().__init__()
+        self.run = run
+        self.claimed: deque[bool] = deque(maxlen=WINDOW)
+        self.ever: deque[bool] = deque(maxlen=WINDOW)
+        self.next_checkpoint = steps + run.config.checkpoint_every
+        self.bar = tqdm(
+            desc=run.config.name, total=run.config.total_steps, initial=steps, unit="step", disable=not progress
+        )
+
+    def _on_step(self) -> bool:
+        infos = self.locals["infos"]
+        for kind in ("true", "model"):
+            self.logger.record_mean(f"reward/{kind}", float(np.mean([info[f"reward_{kind}"] for info in infos])))
+        ended = [info for info, done in zip(infos, self.locals["dones"], strict=True) if done]
+        if ended:
+            self.claimed.extend(info["is_success_model"] for info in ended)
+            self.ever.extend(info["ever_success"] for info in ended)
+            self.logger.record("rollout/success_rate_model", float(np.mean(self.claimed)))
+            self.logger.record("rollout/ever_success_rate", float(np.mean(self.ever)))
+            true = float(np.mean(self.model.ep_success_buffer or [0]))
+            self.bar.set_postfix(success=f"{true:.2f}", claimed=f"{np.mean(self.claimed):.2f}", refresh=False)
+        self.bar.update(len(infos))
+        return True
+
+    def _on_rollout_end(self) -> None:
+        if self.next_checkpoint <= self.num_timesteps < self.run.config.total_steps:
+            self.next_checkpoint = self.num_timesteps + self.run.config.checkpoint_every
+            self.run.save_checkpoint(self.model)
+
+
+@dataclass
+class _Run:
+    """The files of one training."""
+
+    folder: Path
+    config: AgentConfig
+    record: dict[str, Any]
+    started: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
+
+    @classmethod
+    def begin(cls, folder: Path, config: AgentConfig, reward: str | Reward, resume: bool) -> _Run:
+        """Take up the run of a directory, or make a new one."""
+        wanted = {
+            "format": FORMAT,
+            "config": config.as_json(),
+            "reward": reward if isinstance(reward, str) else getattr(reward, "name", type(reward).__name__),
+            "live_reward": not isinstance(reward, str),
+        }
+        if (folder / RECORD).exists():
+            run = cls(folder, config, read_record(folder))
+            run.check(wanted, resume)
+        else:
+            progress = {"steps": 0, "finished": False, "seconds": 0.0, "cpu_seconds": 0.0, "evaluation": None}
+            run = cls(folder, config, {**wanted, "versions": _versions(), **progress})
+        for left_over in folder.glob(f".{CHECKPOINT}*"):
+            shutil.rmtree(left_over)
+        return run
+
+    def check(self, wanted: dict[str, Any], resume: bool) -> None:
+        """Refuse to go on with another run than the wanted one."""
+        differing = [
+            f"{name} is {self.record['config'].get(name)!r} there and {value!r} here"
+            for name, value in wanted["config"].items()
+            if self.record["config"].get(name) != value
+        ]
+        for name in ("reward", "live_reward"):
+            if self.record[name] != wanted[name]:
+                differing.append(f"{name} is {self.record[name]!r} there and {wanted[name]!r} here")
+        if differing:
+            raise ValueError(f"{self.folder} holds another run: {'; '.join(differing)}. Choose another directory")
+        if not resume:
+            state = "finished" if self.record["finished"] else f"at {self.record['steps']} steps"
+            raise FileExistsError(
+                f"{self.folder} holds this run, {state}; resume=True takes it up, another directory begins anew"
+            )
+
+    def write(self, **changes: Any) -> None:
+        """Write the record, changed."""
+        self.record.update(changes)
+        with replaced(self.folder / RECORD) as path:
+            path.write_text(json.dumps(self.record, indent=2) + "\n")
+
+    def _spent(self) -> dict[str, float]:
+        now = (time.perf_counter(), time.process_time())
+        wall, cpu = (after - before for after, before in zip(now, self.started, strict=True))
+        self.started = now
+        return {"seconds": self.record["seconds"] + wall, "cpu_seconds": self.record["cpu_seconds"] + cpu}
+
+    def _checkpoints(self) -> list[Path]:
+        """Oldest first."""
+        return sorted(self.folder.glob(f"{CHECKPOINT}*"))
+
+    def save_checkpoint(self, model: BaseAlgorithm) -> None:
+        """Save the agent and its replay buffer; earlier checkpoints go when this one is whole."""
+        earlier = self._checkpoints()
+        target = self.folder / f"{CHECKPOINT}{model.num_timesteps:010d}"
+        temporary = target.with_name(f".{target.name}")
+        temporary.mkdir()
+        model.save(temporary / AGENT)
+        if isinstance(model, SAC):
+            model.save_replay_buffer(temporary / BUFFER)
+        temporary.rename(target)
+        for old in earlier:
+            shutil.rmtree(old)
+        self.write(steps=model.num_timesteps, **self._spent())
+
+    def restored(self, envs: VecEnv) -> BaseAlgorithm | None:
+        """The agent of the last checkpoint with its replay buffer, if there is one."""
+        checkpoints = self._checkpoints()
+        if not checkpoints:
+            return None
+        model = _load_model(self.config, checkpoints[-1] / AGENT, envs, seed=self.config.seed + self.record["steps"])
+        if isinstance(model, SAC):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The last trajectory in the replay buffer will be truncated")
+                model.load_replay_buffer(checkpoints[-1] / BUFFER)
+        return model
+
+    def finish(self, model: BaseAlgorithm, evaluation: Evaluation) -> None:
+        """Write the agent and its figures; checkpoints go."""
+        with replaced(self.folder / AGENT) as path:
+            model.save(path)
+        self.write(steps=model.num_timesteps, finished=True, evaluation=evaluation.summary(), **self._spent())
+        for old in self._checkpoints():
+            shutil.rmtree(old)
+
+
+def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = None) -> Agent:
+    """A finished agent, with one copy of the environment it was trained in.
+
+    Load only what you trust: stable-baselines3's format holds pickles.
+
+    Args:
+        directory: of the run.
+        reward: for its environment; by default the one it was trained on, or the sparse truth if that was a live
+            object, which files cannot hold.
+
+    Raises:
+        FileNotFoundError: there is no run.
+        ValueError: the run is not finished, or its files are broken or foreign.
+    """
+    folder = Path(directory)
+    record = read_record(folder)
+    if not record["finished"]:
+        raise ValueError(
+            f"{folder} holds an unfinished run, at {record['steps']} of {record['config']['total_steps']} steps; "
+            "train(..., resume=True) finishes it"
+        )
+    config = AgentConfig.from_json(record["config"])
+    if reward is None:
+        reward = "sparse" if record["live_reward"] else record["reward"]
+    envs = make_envs(replace(config, subprocess=False), reward, n_envs=1)
+    return Agent(_load_model(config, folder / AGENT, envs, seed=None), config, reward, record)
+
+
+def read_record(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """The contents of a run's ``agent.json``.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is broken, or not one of ours.
+    """
+    path = Path(directory) / RECORD
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; accepted is the directory of a trained agent")
+    try:
+        record = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}); accepted is a file that training an agent wrote") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f"{path} is not of the format {FORMAT!r}; accepted is a file that training an agent wrote")
+    return record
+
+
+def _load_model(config: AgentConfig, path: Path, envs: VecEnv, seed: int | None) -> BaseAlgorithm:
+    try:
+        return _ALGORITHMS[config.algorithm].load(path, env=envs, device="cpu", seed=seed)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as an agent ({type(error).__name__}: {error})") from error
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """One torch thread inside; the thread count and the global random states are given back."""
+    threads, python, numpy_state = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        random.setstate(python)
+        np.random.set_state(numpy_state)  # noqa: NPY002

@@ -1,0 +1,86 @@
+import json
+from dataclasses import replace
+
+import gymnasium as gym
+import pytest
+
+from reward_models.agents.configs import CONFIGS, AgentConfig, buffer_bytes, by_name
+from reward_models.agents.training import make_envs, make_model
+from spatialsim_env.rewards import TruthReward
+
+N3 = by_name("discrim_n3")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_starts": 200}, r"learning_starts is 200; .* horizon \* n_envs = 50 \* 4 = 200"),
+        ({"buffer_size": 300}, "buffer_size is 300; accepted is at least learning_starts = 400"),
+        ({"env_id": "SpatialSim-Discrim-v0"}, "env_id is 'SpatialSim-Discrim-v0'; accepted is module:id"),
+        ({"algorithm": "dqn"}, "algorithm is 'dqn'; accepted is sac or ppo"),
+        ({"total_steps": 0}, "total_steps is 0; accepted is a positive number"),
+        ({"gamma": 1.0}, "gamma is 1.0"),
+        ({"env_kwargs": {"n_objects": 3, "reward": "dense"}}, r"'reward', which train\(config, reward\) sets"),
+        ({"env_kwargs": {"n_objects": 3, "max_episode_steps": 9}}, "'max_episode_steps', which horizon sets"),
+        ({"env_kwargs": {"n_objects": {3}}}, "accepted are values that JSON can hold"),
+        ({"env_kwargs": {"action_mode": "discrete"}}, '"ppo" is the one for discrete actions'),
+        ({"algorithm": "ppo", "rollout": 100}, r"batch_size is 256; accepted is a divisor .* = 400"),
+    ],
+)
+def test_bad_values_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(N3, **changes)
+
+
+def test_an_unknown_name_lists_the_known():
+    with pytest.raises(ValueError, match="'nope' is unknown; there are discrim_n3, discrim_n3_turning"):
+        by_name("nope")
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+def test_named_configurations_hold_what_they_promise(config):
+    assert by_name(config.name) is config
+    assert config.learning_starts > config.horizon * config.n_envs
+    assert config.checkpoint_every > 0
+    env = config.make_env()
+    assert env.spec.max_episode_steps == config.horizon
+    assert isinstance(env.action_space, gym.spaces.Box)
+    env.close()
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+def test_json_gives_a_configuration_back(config):
+    again = AgentConfig.from_json(json.loads(json.dumps(config.as_json())))
+    assert again.as_json() == config.as_json()
+    assert again.net == config.net
+
+
+def test_json_with_an_unknown_field_is_refused():
+    with pytest.raises(ValueError, match="no field colour"):
+        AgentConfig.from_json({**N3.as_json(), "colour": 1})
+
+
+def test_a_live_reward_goes_in_beside_the_spec():
+    reward = TruthReward("dense")
+    env = N3.make_env(reward)
+    assert env.get_wrapper_attr("reward") is reward
+    assert "reward" not in env.spec.kwargs
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_buffer_bytes_are_those_of_the_buffer(n_envs):
+    config = replace(N3, n_envs=n_envs, total_steps=500, buffer_size=1000)
+    model = make_model(config, make_envs(config))
+    buffer = model.replay_buffer
+    arrays = [*buffer.observations.values(), *buffer.next_observations.values(), buffer.actions, buffer.rewards,
+              buffer.dones, buffer.timeouts, buffer.ep_start, buffer.ep_length, buffer.infos]  # fmt: skip
+    empty_dictionaries = 64 * buffer.infos.size
+    assert buffer_bytes(config) == sum(array.nbytes for array in arrays) + empty_dictionaries
+    assert config.capacity == buffer.buffer_size * n_envs
+
+
+def test_the_buffer_reserves_no_more_than_the_training_fills():
+    assert replace(N3, total_steps=1001).capacity == 1004
+    assert replace(N3, total_steps=1_000_000).capacity == 100_000
+    ppo = replace(N3, algorithm="ppo")
+    assert ppo.capacity == buffer_bytes(ppo) == 0
