@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.agents.configs import AgentConfig
+from reward_models.evaluation import wilson
 
 COPIES = 100  # episodes that are played side by side
-Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
 
 class Policy(Protocol):
@@ -73,22 +73,6 @@ class Evaluation:
             out[f"{name}_interval"] = list(wilson(int(hits.sum()), len(hits)))
         median = float(np.median(self.distance))
         return {**out, "median_distance": median if math.isfinite(median) else None}
-
-
-def wilson(hits: int, trials: int, z: float = Z_95) -> tuple[float, float]:
-    """The interval of a share after Wilson (1927), 95 % unless told; (0, 1) without a trial.
-
-    Raises:
-        ValueError: not 0 <= hits <= trials.
-    """
-    if not 0 <= hits <= trials:
-        raise ValueError(f"{hits} hits of {trials} trials; accepted is 0 <= hits <= trials")
-    if trials == 0:
-        return 0.0, 1.0
-    share, spread = hits / trials, z * z / trials
-    center = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
-    return max(center - half, 0.0), min(center + half, 1.0)
 
 
 def evaluate(

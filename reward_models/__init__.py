@@ -1,0 +1,23 @@
+"""Everything learned and everything measured: networks that judge arrangements, their training, and their use.
+
+>>> import reward_models
+>>> model = reward_models.load("runs/demo/matching")
+>>> model.score(target, reference)
+
+Importing this package is cheap: torch comes with the first name taken from it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reward_models.learned_reward import LearnedModel, LearnedReward, load
+
+__all__ = ["LearnedModel", "LearnedReward", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from reward_models import learned_reward
+
+    return getattr(learned_reward, name)

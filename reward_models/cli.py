@@ -1,0 +1,267 @@
+"""The command line, ``spatialsim``. Each command is a thin call of the function that does the work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spatialsim_env import negatives
+
+EXPECTED = (ValueError, TypeError, FileNotFoundError, FileExistsError, ImportError, RuntimeError, OSError)
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Goals that are arrangements of objects: worlds, the truth, learned rewards, and what they are worth.\n\n"
+    "Start with: spatialsim demo --quick",
+)
+agent_app = typer.Typer(no_args_is_help=True, help="Train an agent on any reward, and evaluate it by the truth.")
+app.add_typer(agent_app, name="agent")
+
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Negative = Annotated[
+    str, typer.Option(help=f"Wrong configurations: {', '.join(negatives.NAMES)}, or several joined by +.")
+]
+Objects = Annotated[str, typer.Option(help="Objects per scene, as 5 or 3-8.")]
+
+
+def objects(text: str) -> int | tuple[int, int]:
+    """An int or a range from "5" or "3-8".
+
+    Raises:
+        ValueError: neither.
+    """
+    parts = text.split("-")
+    if len(parts) > 2 or not all(part.isdigit() for part in parts):
+        raise ValueError(f"number of objects is {text!r}; accepted are an int, as 5, or a range, as 3-8")
+    return int(text) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
+
+
+@app.command()
+def demo(
+    quick: Annotated[bool, typer.Option(help="Two minutes in place of ten, with rougher figures.")] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder; runs/demo or runs/demo-quick by default.")] = None,
+) -> None:
+    """Train networks, train an agent on each one's reward, and show what they claim beside what is true."""
+    from reward_models.demo import DemoConfig, run
+
+    config = replace(DemoConfig.quick() if quick else DemoConfig(), seed=seed)
+    run(config, out or Path("runs/demo-quick" if quick else "runs/demo"))
+
+
+@app.command()
+def generate(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets, as discrimination/3-8/stage1. Without one, all are listed.")
+    ] = None,
+    seed: Seed = 0,
+    size: Annotated[int | None, typer.Option(help="Samples; the paper's number by default.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("data"),
+) -> None:
+    """Write data sets of the paper: NAME.npz and its manifest NAME.json."""
+    from spatialsim_env import datasets
+
+    if not names:
+        for name, named in datasets.REGISTRY.items():
+            print(f"{name:32} {named.size:>8,} samples")
+        return
+    for name in names:
+        datasets.named(name)
+    for name in names:
+        manifest = datasets.generate(name, out, seed, size)
+        megabytes = manifest.with_suffix(".npz").stat().st_size / 1e6
+        print(f"{manifest}: {datasets.read_manifest(manifest)['samples']:,} samples, {megabytes:.1f} MB")
+
+
+@app.command()
+def train(
+    model: Annotated[str, typer.Argument(help="matching, mpgnn, or mpgnn_single (Identification).")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; run again to resume.")],
+    n_objects: Objects = "3-8",
+    negative: Negative = "redrawn",
+    samples: Annotated[int, typer.Option(help="Samples per stage (Identification: in all, the paper has 10,000).")] = 0,
+    curriculum: Annotated[bool, typer.Option(help="The paper's five stages of growing rotations.")] = True,
+    epochs: Annotated[int, typer.Option(help="Epochs per stage (Identification: in all).")] = 0,
+    reference_seed: Annotated[int, typer.Option(help="Reference scene of Identification.")] = 0,
+    data: Annotated[str | None, typer.Option(help="Folder of generated sets, as data/discrimination/3-8.")] = None,
+    seed: Seed = 0,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard.")] = False,
+) -> None:
+    """Train a network to recognise configurations; by default the paper's protocol."""
+    from reward_models import models
+    from reward_models.training import TrainingConfig
+    from reward_models.training import train as train_model
+
+    if model not in models.REGISTRY:
+        raise ValueError(f"model is {model!r}; accepted are {', '.join(models.REGISTRY)}")
+    changes: dict[str, Any] = {"model": model, "negative": negative, "seed": seed, "data": data}
+    changes |= {"samples_per_stage": samples} if samples else {}
+    changes |= {"epochs_per_stage": epochs} if epochs else {}
+    if not models.REGISTRY[model].two_inputs:
+        n = objects("5" if n_objects == "3-8" else n_objects)
+        config = TrainingConfig.identification(n, reference_seed=reference_seed, **changes)  # type: ignore[arg-type]
+    elif curriculum:
+        config = TrainingConfig(n_objects=objects(n_objects), **changes)
+    else:
+        config = TrainingConfig.plain(n_objects=objects(n_objects), **changes)
+    trained = train_model(config, out, device=device, tensorboard=tensorboard)
+    print(f"{out}: {model}, {trained.n_weights:,} weights")
+
+
+@app.command()
+def evaluate(
+    path: Annotated[Path, typer.Argument(help="Folder of a trained network.")],
+    size: Annotated[int, typer.Option(help="Test samples per range.")] = 10_000,
+    negative: Negative = "redrawn",
+    seed: Seed = 0,
+) -> None:
+    """Accuracy of a network on fresh samples: 3-8, 9-20 and 21-30 objects, beside the truth's own."""
+    from reward_models import load
+    from reward_models.evaluation import accuracy_by_range, accuracy_on, truth_on
+    from spatialsim_env.tasks import RANGES, Discrimination, Identification
+
+    model = load(path)
+    print(f"{path}: {model.kind}, {model.module.n_weights:,} weights; accuracy on {size:,} samples, 95 % interval")
+    if model.two_inputs:
+        for (low, high), found in zip(
+            RANGES, accuracy_by_range(model.module, size, seed, negative).values(), strict=True
+        ):
+            truth = truth_on(Discrimination((low, high), negative=negative), size, seed)
+            print(f"  {low}-{high} objects: {found}; the truth {truth.value:.4f}")
+        return
+    training = model.task["training"]
+    task = Identification(training["n_objects"], negative=negative, reference_seed=training["reference_seed"])
+    truth = truth_on(task, size, seed)
+    print(f"  {task.n_objects} objects: {accuracy_on(model.module, task, size, seed)}; the truth {truth.value:.4f}")
+
+
+@agent_app.command("train")
+def agent_train(
+    config: Annotated[str, typer.Argument(help="Named configuration, as discrim_n3; see agent list.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; run again to resume.")],
+    reward: Annotated[str, typer.Option(help="sparse, dense, or the folder of a network (FOLDER:dense).")] = "sparse",
+    steps: Annotated[int | None, typer.Option(help="Environment steps; the configuration's by default.")] = None,
+    seed: Seed = 0,
+    tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard.")] = False,
+) -> None:
+    """Train an agent on a reward, and say what that reward and the truth think of it."""
+    from reward_models.agents import configs
+    from reward_models.agents.training import train as train_agent
+
+    chosen = replace(configs.by_name(config), seed=seed)
+    chosen = chosen if steps is None else replace(chosen, total_steps=steps)
+    agent = train_agent(chosen, reward, out, resume=True, tensorboard=tensorboard)
+    agent.close()
+    print(f"{out}: {agent.record['steps']:,} steps")
+    _say_ends(agent.record["evaluation"])
+
+
+@agent_app.command("evaluate")
+def agent_evaluate(
+    path: Annotated[Path, typer.Argument(help="Folder of a trained agent.")],
+    episodes: Annotated[int, typer.Option(help="Episodes to play.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the first episode; the others follow.")] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Play episodes of a trained agent."""
+    from reward_models.agents.evaluation import evaluate as evaluate_agent
+    from reward_models.agents.training import load_agent
+
+    agent = load_agent(path)
+    ends = evaluate_agent(agent, agent.config, agent.reward, episodes=episodes, seed=seed).summary()
+    agent.close()
+    if as_json:
+        print(json.dumps(ends, indent=2))
+        return
+    print(f"{path}: {episodes} episodes")
+    _say_ends(ends)
+
+
+@agent_app.command("list")
+def agent_list() -> None:
+    """The named configurations."""
+    from reward_models.agents import configs
+
+    for name, config in configs.CONFIGS.items():
+        print(f"{name:20} {config.env_id.split(':')[1]} {dict(config.env_kwargs)}, {config.total_steps:,} steps")
+
+
+def _say_ends(ends: dict[str, Any]) -> None:
+    for key, title in (("claimed", "its reward says achieved"), ("success", "truly achieved")):
+        low, high = ends[f"{key}_interval"]
+        print(f"  {title:26} {ends[key]:.2f} ({low:.2f} to {high:.2f})")
+
+
+@app.command()
+def render(
+    out: Annotated[Path, typer.Argument(help="A .png of the first frame, or a .gif of an episode.")],
+    agent: Annotated[Path | None, typer.Option(help="Folder of the agent that acts; at random without one.")] = None,
+    n_objects: Objects = "3-8",
+    seed: Seed = 0,
+) -> None:
+    """Draw goal and arena side by side, as a picture or as an animated episode."""
+    from PIL import Image
+
+    from spatialsim_env.files import replaced
+
+    if out.suffix not in (".png", ".gif"):
+        raise ValueError(f"{out} ends in {out.suffix!r}; accepted are .png and .gif")
+    frames = [Image.fromarray(frame) for frame in _frames(agent, objects(n_objects), seed, out.suffix == ".gif")]
+    with replaced(out) as temporary:
+        if out.suffix == ".png":
+            frames[0].save(temporary, "PNG")
+        else:
+            frames[0].save(temporary, "GIF", save_all=True, append_images=frames[1:], duration=80, loop=0)
+    print(f"wrote {out}, {len(frames)} frame{'s' * (len(frames) > 1)}")
+
+
+def _frames(folder: Path | None, n_objects: int | tuple[int, int], seed: int, episode: bool) -> list[Any]:
+    """Frames of an episode, or its first frame alone."""
+    from reward_models.agents.configs import AgentConfig
+    from reward_models.agents.evaluation import film
+    from reward_models.agents.training import load_agent
+
+    policy: Any = "random"
+    config = AgentConfig("random", env_kwargs={"n_objects": n_objects})
+    if folder is not None:
+        policy = load_agent(folder)
+        policy.close()
+        config = policy.config
+    frames = film(policy, config, seed=seed)
+    return frames if episode else frames[:1]
+
+
+@app.command()
+def play(
+    n_objects: Objects = "3-8",
+    criterion: Annotated[str, typer.Option(help="similarity or positions.")] = "similarity",
+    seed: Annotated[int | None, typer.Option(help="Seed of the goals.")] = None,
+) -> None:
+    """Move the objects yourself, with mouse and keys, and watch the truth's distance."""
+    from spatialsim_env.play import play as play_by_hand
+
+    play_by_hand(seed=seed, n_objects=objects(n_objects), criterion=criterion)
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 an error with its reason on one line, 2 wrong usage, 130 stopped."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("stopped; run the same command again to go on", file=sys.stderr)
+        sys.exit(130)
+    except EXPECTED as error:
+        print(f"spatialsim: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""The whole idea in one run: networks learn to recognise arrangements, agents learn from the networks alone, and the
+truth says how often they really got there.
+
+Networks and agents are jobs of two worker processes; an agent starts when the network that is its reward is ready.
+Each job resumes or is skipped when its folder holds it already. ``summary.json`` holds every figure with the
+settings, seeds and versions.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reward_models.agents import configs
+from reward_models.agents.configs import AgentConfig
+from reward_models.training import TrainingConfig
+from spatialsim_env.files import replaced
+from spatialsim_env.tasks import RANGES, Discrimination
+
+TRUTH, RANDOM = "truth", "random agent"
+BEST = "matching, mixture"  # the reward whose agent is drawn
+KINDS = ("mirrored", "twisted", "mis_scaled")  # wrong configurations that the benchmark does not have
+KIND_OBJECTS = 3  # objects in the scenes of those kinds, as in the agents' world
+PACKAGES = ("spatialsim-env", "numpy", "torch", "gymnasium", "stable-baselines3")
+
+Row = dict[str, Any]
+
+
+def _networks(samples: int, curriculum: int) -> dict[str, TrainingConfig]:
+    return {
+        "mpgnn": TrainingConfig("mpgnn", samples_per_stage=curriculum),
+        "matching": TrainingConfig.plain("matching", samples_per_stage=samples),
+        BEST: TrainingConfig.plain("matching", samples_per_stage=samples, negative="mixture"),
+    }
+
+
+@dataclass(frozen=True)
+class DemoConfig:
+    """What the demo does. The defaults are the paper's protocol for the MPGNN, and take minutes on two cores."""
+
+    networks: dict[str, TrainingConfig] = field(default_factory=lambda: _networks(100_000, 100_000))  # by name
+    agent: AgentConfig = field(
+        default_factory=lambda: replace(configs.by_name("discrim_n3_turning"), total_steps=4_000, episodes=200)
+    )
+    test_samples: int = 10_000  # per range
+    seed: int = 0  # of everything
+
+    @classmethod
+    def quick(cls) -> DemoConfig:
+        """Two minutes: fewer samples, shorter agents."""
+        agent = replace(configs.by_name("discrim_n3_turning"), total_steps=1_500, episodes=100)
+        return cls(_networks(50_000, 12_000), agent, test_samples=4_000)
+
+    def seeded(self) -> DemoConfig:
+        """With the seed handed to every part."""
+        networks = {name: replace(part, seed=self.seed) for name, part in self.networks.items()}
+        return replace(self, networks=networks, agent=replace(self.agent, seed=self.seed))
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as a JSON object."""
+        return {
+            "networks": {name: part.to_json() for name, part in self.networks.items()},
+            "agent": self.agent.as_json(),
+            "test_samples": self.test_samples,
+            "kind_objects": KIND_OBJECTS,
+            "seed": self.seed,
+        }
+
+
+def run(
+    config: DemoConfig, directory: str | os.PathLike[str] = "runs/demo", say: Callable[[str], None] = print
+) -> dict[str, Any]:
+    """Train, measure, draw; returns what ``summary.json`` holds.
+
+    Args:
+        directory: of everything that the demo writes.
+        say: is given each line of the report.
+
+    Raises:
+        ValueError: the directory holds a demo with other settings.
+    """
+    config, folder, start = config.seeded(), Path(directory), time.perf_counter()
+
+    def tell(text: str) -> None:
+        say(f"[{time.perf_counter() - start:5.0f} s] {text}")
+
+    _claim(folder, config)
+    networks, agents = _work(config, folder, tell)
+    summary = {
+        "settings": config.to_json(),
+        "commit": _commit(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "networks": {name: networks[name] for name in (TRUTH, *config.networks)},
+        "agents": {name: agents[name] for name in (RANDOM, TRUTH, *config.networks)},
+        "seconds": time.perf_counter() - start,
+    }
+    with replaced(folder / "summary.json") as temporary:
+        temporary.write_text(json.dumps(summary, indent=2) + "\n")
+    tell("drawing an episode of each agent")
+    pictures = draw(config, folder)
+    say("\n" + report(summary) + "\n")
+    for path in (folder / "summary.json", *pictures):
+        say(f"wrote {path}")
+    return summary
+
+
+def _claim(folder: Path, config: DemoConfig) -> None:
+    """Make the folder this demo's own, or refuse."""
+    file, settings = folder / "settings.json", config.to_json()
+    if file.exists() and json.loads(file.read_text()) != settings:
+        raise ValueError(f"{folder} holds a demo with other settings; choose another folder, or remove it")
+    with replaced(file) as temporary:
+        temporary.write_text(json.dumps(settings, indent=2) + "\n")
+
+
+def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tuple[dict[str, Row], dict[str, Row]]:
+    """All jobs, two at a time; the rows of networks and of agents by name."""
+    networks: dict[str, Row] = {}
+    agents: dict[str, Row] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, context, initializer=_one_thread) as pool:
+        jobs: dict[Future[Row], tuple[str, str]] = {}
+
+        def submit(kind: str, name: str, *job: Any) -> None:
+            jobs[pool.submit(*job)] = (kind, name)
+
+        tell(
+            f"two workers: {len(config.networks)} networks, {len(config.networks) + 1} agents, one that acts at random"
+        )
+        for name, part in config.networks.items():
+            submit("network", name, _train_network, part, _folder(folder, name), config.test_samples, config.seed)
+        submit("network", TRUTH, _measure_truth, config.test_samples, config.seed)
+        for name in (TRUTH, RANDOM):
+            submit("agent", name, _train_agent, name, config.agent, "sparse", _folder(folder, f"agent {name}"))
+        while jobs:
+            for done in wait(jobs, return_when=FIRST_COMPLETED).done:
+                kind, name = jobs.pop(done)
+                row = done.result()
+                if kind == "agent":
+                    agents[name] = row
+                    tell(_agent_line(name, row))
+                    continue
+                networks[name] = row
+                tell(_network_line(name, row))
+                if name != TRUTH:
+                    reward = str(_folder(folder, name))
+                    agent_folder = _folder(folder, f"agent {name}")
+                    submit("agent", name, _train_agent, name, config.agent, reward, agent_folder)
+    return networks, agents
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _folder(root: Path, name: str) -> Path:
+    return root / name.replace(", ", "_").replace(" ", "_")
+
+
+def _train_network(config: TrainingConfig, folder: Path, size: int, seed: int) -> Row:
+    from reward_models.evaluation import accuracy_on
+    from reward_models.training import read_log, train
+
+    model = train(config, folder, progress=False)
+    seconds = sum(row.seconds for row in read_log(folder))
+    return {"weights": model.n_weights, "seconds": seconds, **_accuracies(partial(accuracy_on, model), size, seed)}
+
+
+def _measure_truth(size: int, seed: int) -> Row:
+    from reward_models.evaluation import truth_on
+
+    return _accuracies(truth_on, size, seed)
+
+
+def _accuracies(measure: Callable[..., Any], size: int, seed: int) -> Row:
+    """Right answers on the benchmark's ranges and on the other kinds of wrong configurations."""
+    ranges = {f"{low}-{high}": Discrimination((low, high)) for low, high in RANGES}
+    kinds = {kind: Discrimination(KIND_OBJECTS, negative=kind) for kind in KINDS}
+    return {
+        title: {name: asdict(measure(task, size, seed)) for name, task in tasks.items()}
+        for title, tasks in (("accuracy", ranges), ("accuracy_by_kind", kinds))
+    }
+
+
+def _train_agent(name: str, config: AgentConfig, reward: str, folder: Path) -> Row:
+    from reward_models.agents.evaluation import evaluate
+    from reward_models.agents.training import train
+
+    if name == RANDOM:
+        return {"evaluation": evaluate("random", config, reward, episodes=config.episodes).summary(), "seconds": 0.0}
+    agent = train(config, reward, folder, resume=True, progress=False)
+    agent.close()
+    return {"evaluation": agent.record["evaluation"], "seconds": agent.record["seconds"]}
+
+
+def draw(config: DemoConfig, folder: Path) -> list[Path]:
+    """A GIF and the last frame of an episode of the best agent, and where the first network misled its agent."""
+    from PIL import Image
+
+    from reward_models.agents.evaluation import film
+
+    agent = _load(config, folder, BEST)
+    frames = [Image.fromarray(frame) for frame in film(agent, config.agent)]
+    paths = [folder / "reached.png", folder / "reached.gif"]
+    with replaced(paths[0]) as temporary:
+        frames[-1].save(temporary, "PNG")
+    colors = [frame.convert("P", palette=Image.Palette.ADAPTIVE) for frame in frames]
+    with replaced(paths[1]) as temporary:
+        colors[0].save(temporary, "GIF", save_all=True, append_images=colors[1:], duration=80, loop=0)
+    misled = _false_claim(config, folder, next(iter(config.networks)))
+    if misled is not None:
+        paths.append(folder / "false_claim.png")
+        with replaced(paths[-1]) as temporary:
+            Image.fromarray(misled).save(temporary, "PNG")
+    return paths
+
+
+def _false_claim(config: DemoConfig, folder: Path, name: str) -> Any:
+    """The last frame of the episode that its reward calls achieved and that is farthest from it; None without one."""
+    from reward_models.agents.evaluation import evaluate, film
+
+    agent = _load(config, folder, name)
+    ends = evaluate(agent, config.agent, agent.reward, episodes=config.agent.episodes)
+    wrong = np.flatnonzero(ends.claimed & ~ends.success)
+    if not len(wrong):
+        return None
+    worst = int(wrong[ends.distance[wrong].argmax()])
+    return film(agent, config.agent, seed=ends.seed + worst)[-1]
+
+
+def _load(config: DemoConfig, folder: Path, name: str) -> Any:
+    from reward_models.agents.training import load_agent
+
+    return load_agent(_folder(folder, f"agent {name}"))
+
+
+def _network_line(name: str, row: Row) -> str:
+    shares = ", ".join(f"{key} {_share(value):.4f}" for key, value in row["accuracy"].items())
+    made = f"{row['weights']:,} weights, trained {row['seconds']:.0f} s, " if "weights" in row else ""
+    return f"{name}: {made}accuracy {shares}"
+
+
+def _agent_line(name: str, row: Row) -> str:
+    ends = row["evaluation"]
+    claim = "" if name in (TRUTH, RANDOM) else f"its reward says {ends['claimed']:.2f} achieved, "
+    title = name if name == RANDOM else f"agent on {name}"
+    return f"{title}: {claim}truly achieved {ends['success']:.2f}"
+
+
+def _share(accuracy: Row) -> float:
+    return accuracy["correct"] / accuracy["total"]
+
+
+def rows(summary: dict[str, Any]) -> list[list[str]]:
+    """The report as cells: a header, then a line per reward."""
+    ranges = list(next(iter(summary["networks"].values()))["accuracy"])
+    header = ["reward", "weights", *ranges, *KINDS, "says achieved", "truly achieved"]
+    lines = [header]
+    for name, agent in summary["agents"].items():
+        network = summary["networks"].get(name)
+        cells = ["-"] * (1 + len(ranges) + len(KINDS))
+        if network is not None:
+            parts = [*network["accuracy"].values(), *network["accuracy_by_kind"].values()]
+            weights = f"{network['weights']:,}" if "weights" in network else "-"
+            cells = [weights, *(f"{_share(part):.4f}" for part in parts)]
+        ends = agent["evaluation"]
+        claimed = "-" if name == RANDOM else f"{ends['claimed']:.2f}"
+        low, high = ends["success_interval"]
+        lines.append([name, *cells, claimed, f"{ends['success']:.2f} ({low:.2f} to {high:.2f})"])
+    return lines
+
+
+def report(summary: dict[str, Any]) -> str:
+    """The table of a summary for a terminal, with what its columns mean."""
+    lines = rows(summary)
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    table = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    low, *_, high = next(iter(summary["networks"].values()))["accuracy"]
+    kinds = ", ".join(KINDS)
+    return f"""{table}
+
+{low} to {high}: accuracy on the benchmark by number of objects. {kinds}: accuracy on wrong
+configurations of {KIND_OBJECTS} objects that the benchmark does not have. says achieved: share of the agent's episodes
+that end in what its reward calls achieved; truly achieved: what the truth says of them (95 % interval)."""
+
+
+def _commit() -> str | None:
+    """The commit of the code, where it is a checkout."""
+    root = Path(__file__).parents[1]
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return found.stdout.strip() or None

@@ -1,0 +1,246 @@
+"""A trained model as a function on numpy arrays, and as a reward.
+
+Every evaluation is done in float64 and rounded to float32: sums in another order, which is what another batch size
+means, differ far below that rounding, so the value of a row does not depend on the batch around it. A float32
+forward pass would.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from reward_models import checkpoint, models
+from reward_models.batch import to_tensor
+from reward_models.evaluation import judging, rows_at_once
+from reward_models.models import RewardModel
+from spatialsim_env import goals
+from spatialsim_env.scene import SHAPE, SceneError, as_batch, validate
+
+KINDS = ("sparse", "dense")
+HUB = "hub:"
+
+
+class LearnedModel:
+    """A trained model that judges numpy scenes. It keeps a copy of its own, which nothing changes."""
+
+    def __init__(
+        self, model: RewardModel, task: Mapping[str, Any] | None = None, folder: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._module = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
+        self.task = dict(task or {})
+        self.folder = None if folder is None else Path(folder).resolve()
+
+    @property
+    def module(self) -> RewardModel:
+        """The network itself, in float64."""
+        return self._module
+
+    @property
+    def kind(self) -> str:
+        """Name of the model in the registry."""
+        return self._module.kind
+
+    @property
+    def two_inputs(self) -> bool:
+        """Whether it compares two scenes; else it knows one reference scene."""
+        return self._module.two_inputs
+
+    @property
+    def reference(self) -> NDArray[np.float32] | None:
+        """The scene (n, 10) that a model of one input recognises, where its file says so."""
+        scene = self.task.get("reference")
+        return None if scene is None else np.asarray(scene, np.float32)
+
+    def score(self, target: ArrayLike, reference: ArrayLike | None = None) -> NDArray[np.float32]:
+        """How much the model believes that target and reference show the same configuration.
+
+        Args:
+            target: the transformed scenes, in any form of ``scene.as_batch``.
+            reference: the scenes in the arena, likewise; not used by models of one input. One scene on one side
+                serves a whole batch on the other.
+
+        Returns:
+            (B,) logits; positive says the same.
+
+        Raises:
+            SceneError: not scenes, or different numbers of them.
+            ValueError: no reference for a model of two inputs.
+        """
+        return self._logits(target, reference).to(torch.float32).numpy()
+
+    def probability(self, target: ArrayLike, reference: ArrayLike | None = None) -> NDArray[np.float32]:
+        """``score`` as a probability: (B,) in 0..1."""
+        return self._logits(target, reference).sigmoid().to(torch.float32).numpy()
+
+    def _logits(self, target: ArrayLike, reference: ArrayLike | None) -> torch.Tensor:
+        scenes = [_checked(target, "target")]
+        if self.two_inputs:
+            if reference is None:
+                raise ValueError(f"{self.kind} compares two scenes: give a reference")
+            scenes.append(_checked(reference, "reference"))
+        sizes = {len(x) for x in scenes}
+        if len(sizes - {1}) > 1:
+            raise SceneError(f"{len(scenes[0])} targets and {len(scenes[1])} references; give equal numbers, or one")
+        size = max(sizes) if 0 not in sizes else 0
+        tensors = [to_tensor(x, torch.float64).expand(size, -1, -1) for x in scenes]
+        step = rows_at_once(max(x.shape[1] for x in tensors))
+        with judging(self._module):
+            parts = [self._module.score(*(x[i : i + step] for x in tensors)) for i in range(0, size, step)]
+            return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LearnedModel:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.folder is not None:
+            return load, (str(self.folder),)
+        weights = {name: value.numpy() for name, value in self._module.state_dict().items()}
+        return _rebuild, (self.kind, self._module.config.to_json(), weights, self.task)
+
+
+def load(path_or_name: str | os.PathLike[str]) -> LearnedModel:
+    """A trained model from its folder or one of its two files.
+
+    Raises:
+        checkpoint.CheckpointError: the file is missing, damaged or not a model.
+        ValueError: a name of a shipped model; there are none yet.
+    """
+    _refuse_hub(os.fspath(path_or_name))
+    stored = checkpoint.load(path_or_name)
+    return LearnedModel(stored.model, stored.task, stored.folder)
+
+
+class LearnedReward:
+    """A trained model as the reward of an environment (protocol ``spatialsim_env.rewards.Reward``).
+
+    ``sparse`` is 0 where the model's logit is positive, else -1; ``dense`` is its probability minus 1. Scenes that
+    do not hold the same shapes are not achieved, as under the truth. Given a path, the model is loaded at the first
+    call, in each process by itself; a pickle carries the path alone.
+
+    Args:
+        model: a model, or the path of one.
+        kind: "sparse" or "dense".
+
+    Raises:
+        ValueError: another kind.
+    """
+
+    success_threshold = -0.5
+
+    def __init__(self, model: LearnedModel | str | os.PathLike[str], kind: str = "sparse") -> None:
+        if kind not in KINDS:
+            raise ValueError(f"a learned reward is {kind!r}; accepted are {', '.join(KINDS)}")
+        self.kind = kind
+        self._model: LearnedModel | None = None
+        self._folder: Path | None
+        if isinstance(model, LearnedModel):
+            self._model, self._folder = model, model.folder
+        else:
+            self._folder = checkpoint.folder_of(model).resolve()
+
+    @property
+    def name(self) -> str:
+        """What ``resolve`` finds it by; a model that is in no file has only its kind to show."""
+        base = str(self._folder) if self._folder is not None else self.model.kind
+        return base if self.kind == "sparse" else f"{base}:{self.kind}"
+
+    @property
+    def model(self) -> LearnedModel:
+        """The model, loaded if it is not yet."""
+        if self._model is None:
+            assert self._folder is not None
+            self._model = load(self._folder)
+        return self._model
+
+    def __call__(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
+        """(B, n, 10) scenes in the arena and (B, n, 10) goals -> (B,).
+
+        Raises:
+            ValueError: a model of one input, and a goal that is not its reference up to similarity.
+        """
+        judge = self.model.score if self.kind == "sparse" else self.model.probability
+        if self.model.two_inputs:
+            judged = np.where(_same_shapes(achieved, desired), judge(desired, achieved), -np.inf)
+        else:
+            self._check_goals(desired)
+            judged = judge(achieved)
+        if self.kind == "sparse":
+            return np.where(judged > 0, 0.0, -1.0)
+        return np.maximum(judged, 0).astype(np.float64) - 1.0
+
+    def _check_goals(self, desired: NDArray[Any]) -> None:
+        """Refuse goals that a model of one input knows nothing of."""
+        reference = self.model.reference
+        remedy = "use a two-input model, which compares any two scenes"
+        if reference is None:
+            raise ValueError(f"{self.name} has one input and its file does not say which reference it knows; {remedy}")
+        try:
+            same = goals.achieved(reference[None], desired)
+        except SceneError as error:
+            raise ValueError(
+                f"{self.name} knows one reference scene; the goal is another: {error}; {remedy}"
+            ) from error
+        if not same.all():
+            row = int((~same).argmax())
+            raise ValueError(f"{self.name} knows one reference scene and goal {row} is another; {remedy}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | ({"_model": None} if self._folder is not None else {})
+
+
+def resolve(spec: str) -> LearnedReward | None:
+    """The learned reward of a name, for ``spatialsim_env.rewards.resolve``.
+
+    Args:
+        spec: the path of a model, as ``runs/demo/matching`` or ``runs/demo/matching:dense``.
+
+    Returns:
+        None where the name is not a path.
+
+    Raises:
+        checkpoint.CheckpointError: a path without a model.
+        ValueError: an unknown kind after the colon, or the name of a shipped model; there are none yet.
+    """
+    _refuse_hub(spec)
+    path, kind = spec, "sparse"
+    base, colon, ending = spec.rpartition(":")
+    if colon and (ending in KINDS or Path(base).exists()):
+        path, kind = base, ending
+    if "/" not in path and os.sep not in path and not Path(path).exists():
+        return None
+    reward = LearnedReward(path, kind)
+    checkpoint.read_info(path)
+    return reward
+
+
+def _refuse_hub(name: str) -> None:
+    if name.startswith(HUB):
+        raise ValueError(f"{name!r}: no shipped models exist yet; train one and give the path of its folder")
+
+
+def _checked(scenes: ArrayLike, name: str) -> NDArray[Any]:
+    batch, _ = as_batch(scenes, name)
+    validate(batch, name)
+    return batch
+
+
+def _same_shapes(achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether both scenes hold as many of each shape, (B,)."""
+    counts = [scenes[..., SHAPE].sum(axis=1) for scenes in (achieved, desired)]
+    return (counts[0] == counts[1]).all(axis=-1)
+
+
+def _rebuild(
+    kind: str, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], task: Mapping[str, Any]
+) -> LearnedModel:
+    model = models.create(kind, settings).double()
+    model.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    return LearnedModel(model, task)

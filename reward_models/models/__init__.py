@@ -1,0 +1,35 @@
+"""The models, by name. A new one is a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from reward_models.models.base import ModelConfig, RewardModel
+from reward_models.models.matching import Matching
+from reward_models.models.mpgnn import MPGNN, SingleMPGNN
+
+__all__ = ["REGISTRY", "ModelConfig", "RewardModel", "create"]
+
+REGISTRY: dict[str, type[RewardModel]] = {model.kind: model for model in (SingleMPGNN, MPGNN, Matching)}
+
+
+def create(kind: str, config: Mapping[str, Any] | None = None, seed: int = 0) -> RewardModel:
+    """A new model with weights drawn from ``seed``; torch's own random state stays as it was.
+
+    Raises:
+        ValueError: an unknown kind or setting.
+    """
+    if kind not in REGISTRY:
+        raise ValueError(f"model {kind!r} is unknown; accepted are {', '.join(REGISTRY)}")
+    model = REGISTRY[kind]
+    try:
+        settings = model.Config(**(config or {}))
+    except TypeError:
+        accepted = ", ".join(model.Config.__dataclass_fields__) or "none"
+        raise ValueError(f"model {kind!r} has no settings {sorted(config or {})}; accepted are {accepted}") from None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return model(settings)

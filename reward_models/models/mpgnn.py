@@ -1,0 +1,134 @@
+"""The paper's message-passing networks (section 3.2), of one and of two inputs.
+
+A scene is a complete directed graph without self edges; node, edge and global features are 10 wide. One round, with
+a two-layer perceptron each:
+
+    e'_ij = edge(x_i, x_j, e_ij, u)         j receives from i; e_ij = x_j - x_i at first
+    x'_j  = node(x_j, sum_i e'_ij, u)       u = mean_j x_j at first
+    u'    = global(sum_j x'_j, u)
+
+The definition is kept and computed otherwise: the edge perceptron's first layer is linear in its inputs, so it is one
+projection per sender and one per receiver, added by broadcasting; its second layer is applied after the sum over the
+senders. What stays per pair is an addition, a ReLU and a sum, and from the second round on a 16 x 16 product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from reward_models.models.base import ModelConfig, RewardModel
+from reward_models.models.layers import mlp, present
+from spatialsim_env.scene import N_FEATURES
+
+WIDTH = N_FEATURES  # of node, edge and global features
+HIDDEN = 16
+
+
+@dataclass(frozen=True)
+class MPGNNConfig(ModelConfig):
+    """Settings of the network of two inputs."""
+
+    rounds: int = 2  # rounds of message passing with the same weights; the authors' code 2, the paper's text 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rounds, int) or self.rounds < 1:
+            raise ValueError(f"rounds is {self.rounds!r}; accepted is an int from 1")
+
+
+@dataclass
+class Graph:
+    """State of the graphs of a batch between two rounds; objects first, so that each step runs over the batch."""
+
+    nodes: Tensor  # (n, B, 10), zero where padding
+    total: Tensor  # (B, 10), the global feature u
+    held: Tensor  # (n, B, 1) of bool, where an object is
+    hidden: Tensor | None = None  # (receiver, sender, B, 16), edges before the second layer; None: still x_j - x_i
+
+
+def graph(scenes: Tensor) -> Graph:
+    """The graph of a scene before the first round: (B, n, 10)."""
+    nodes = scenes.transpose(0, 1)
+    held = present(nodes)[..., None]
+    nodes = nodes * held
+    return Graph(nodes, nodes.sum(0) / held.sum(0), held)
+
+
+class MessagePassing(nn.Module):
+    """One round on one scene."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.edge = mlp(4 * WIDTH, HIDDEN, WIDTH)
+        self.node = mlp(3 * WIDTH, HIDDEN, WIDTH)
+        self.total = mlp(2 * WIDTH, HIDDEN, WIDTH)
+
+    def forward(self, state: Graph) -> Graph:
+        hidden = self._hidden_edges(state)
+        received = hidden.sum(1) - hidden.diagonal(dim1=0, dim2=1).movedim(-1, 0)
+        n_received = (state.held.sum(0) - 1).to(hidden.dtype)
+        second = cast(nn.Linear, self.edge[2])
+        incoming = F.linear(received, second.weight) + n_received * second.bias
+        nodes = self.node(torch.cat([state.nodes, incoming, state.total.expand_as(incoming)], dim=-1)) * state.held
+        total = self.total(torch.cat([nodes.sum(0), state.total], dim=-1))
+        return Graph(nodes, total, state.held, hidden)
+
+    def _hidden_edges(self, state: Graph) -> Tensor:
+        """The edge perceptron after its ReLU, (receiver, sender, B, 16); zero from padding, self edges included."""
+        first, second = cast(nn.Linear, self.edge[0]), cast(nn.Linear, self.edge[2])
+        sender, receiver, edge, total = first.weight.split(WIDTH, dim=1)
+        shared = F.linear(state.total, total, first.bias)
+        if state.hidden is None:
+            sent = F.linear(state.nodes, sender - edge)
+            received = F.linear(state.nodes, receiver + edge) + shared
+        else:
+            sent = F.linear(state.nodes, sender)
+            received = F.linear(state.nodes, receiver) + (shared + edge @ second.bias)
+        sent = sent.masked_fill(~state.held, -torch.inf)
+        if state.hidden is None:
+            pairs = received[:, None] + sent
+        else:
+            pairs = F.linear(state.hidden, edge @ second.weight).add_(received[:, None]).add_(sent)
+        return pairs.relu_()
+
+
+class SingleMPGNN(RewardModel):
+    """One scene, one round; 2,208 weights. The reference scene is what it was trained on (Identification)."""
+
+    kind = "mpgnn_single"
+    two_inputs = False
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.branch = MessagePassing()
+        self.head = mlp(WIDTH, HIDDEN, 2)
+
+    def forward(self, target: Tensor, reference: Tensor | None = None) -> Tensor:
+        return self.head(self.branch(graph(target)).total)[None]
+
+
+class MPGNN(RewardModel):
+    """Two scenes, a branch with weights of its own for each, a prediction after every round; 4,366 weights."""
+
+    kind = "mpgnn"
+    two_inputs = True
+    Config = MPGNNConfig
+
+    def __init__(self, config: MPGNNConfig) -> None:
+        super().__init__(config)
+        self.rounds = config.rounds
+        self.branches = nn.ModuleList([MessagePassing(), MessagePassing()])  # of the target, of the reference
+        self.head = mlp(2 * WIDTH, HIDDEN, 2)
+
+    def forward(self, target: Tensor, reference: Tensor | None = None) -> Tensor:
+        assert reference is not None
+        states = [graph(target), graph(reference)]
+        logits = []
+        for _ in range(self.rounds):
+            states = [branch(state) for branch, state in zip(self.branches, states, strict=True)]
+            logits.append(self.head(torch.cat([state.total for state in states], dim=-1)))
+        return torch.stack(logits)

@@ -1,0 +1,126 @@
+"""The command line: what it prints, what it refuses and how, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from reward_models import checkpoint, cli, models
+from reward_models.cli import app, objects
+from spatialsim_env import datasets
+
+COMMANDS = ("demo", "generate", "train", "evaluate", "agent", "render", "play")
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output + str(result.exception)
+    return result.output
+
+
+@pytest.fixture
+def matching(tmp_path):
+    """The folder of an untrained matching network."""
+    checkpoint.save(models.create("matching"), tmp_path / "matching", {"name": "discrimination"})
+    return tmp_path / "matching"
+
+
+def test_help_names_every_command_and_teaches():
+    text = run("--help")
+    assert all(command in text for command in COMMANDS)
+    for command in COMMANDS:
+        assert len(run(command, "--help").splitlines()) > 5
+
+
+@pytest.mark.parametrize(("text", "expected"), [("5", 5), ("3-8", (3, 8))])
+def test_objects(text, expected):
+    assert objects(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-", "1-2-3", "-3"])
+def test_what_is_not_a_number_of_objects(text):
+    with pytest.raises(ValueError, match="as 5, or a range, as 3-8"):
+        objects(text)
+
+
+def test_generate_lists_and_writes(tmp_path):
+    listed = run("generate")
+    assert all(name in listed for name in datasets.NAMES)
+    text = run("generate", "identification/n3/test", "discrimination/3-8/valid", "--size", 50, "--out", tmp_path)
+    assert text.count("50 samples") == 2
+    assert len(datasets.load(tmp_path / "identification/n3/test")) == 50
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "n_weights"),
+    [
+        ("matching", ["--samples", 300, "--epochs", 1, "--no-curriculum", "--negative", "mixture"], "383"),
+        ("mpgnn", ["--samples", 130, "--epochs", 1, "--n-objects", "3"], "4,366"),
+        ("mpgnn_single", ["--samples", 300, "--epochs", 1, "--n-objects", "4"], "2,208"),
+    ],
+)
+def test_train_evaluate_and_again(model, options, n_weights, tmp_path):
+    out = tmp_path / model
+    assert f"{n_weights} weights" in run("train", model, "--out", out, *options)
+    first = (out / "model.safetensors").read_bytes()
+    run("train", model, "--out", out, *options)
+    assert (out / "model.safetensors").read_bytes() == first
+    lines = run("evaluate", out, "--size", 200).splitlines()
+    assert f"{n_weights} weights" in lines[0]
+    assert len(lines) == (2 if model == "mpgnn_single" else 4)
+    assert all("the truth 1.0000" in line for line in lines[1:])
+
+
+def test_an_agent_on_a_learned_reward(matching, tmp_path):
+    assert "discrim_n3" in run("agent", "list")
+    out = tmp_path / "agent"
+    text = run("agent", "train", "discrim_n3", "--out", out, "--reward", f"{matching}:dense", "--steps", 404)
+    assert "404 steps" in text
+    assert "truly achieved" in text
+    ends = json.loads(run("agent", "evaluate", out, "--episodes", 5, "--json"))
+    assert ends["episodes"] == 5
+    assert "its reward says achieved" in run("agent", "evaluate", out, "--episodes", 2)
+    run("render", tmp_path / "agent.png", "--agent", out)
+
+
+def test_render(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    run("render", tmp_path / "one.png", "--n-objects", "4")
+    assert "51 frames" in run("render", tmp_path / "one.gif", "--seed", 3)
+    with image.open(tmp_path / "one.gif") as gif, image.open(tmp_path / "one.png") as png:
+        assert gif.n_frames > 1
+        assert png.size == (784, 480)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["generate", "nothing"], "data set 'nothing' is unknown"),
+        (["train", "transformer", "--out", "x"], "'transformer'; accepted are"),
+        (["train", "matching", "--out", "x", "--n-objects", "many"], "'many'"),
+        (["train", "matching", "--out", "x", "--negative", "upside_down"], "'upside_down' is unknown"),
+        (["evaluate", "no/model"], "model.json does not exist"),
+        (["agent", "train", "discrim_n99", "--out", "x"], "'discrim_n99' is unknown"),
+        (["agent", "train", "discrim_n3", "--out", "x", "--reward", "no/model"], "model.json does not exist"),
+        (["agent", "evaluate", "no/agent"], "no/agent/agent.json does not exist"),
+        (["render", "picture.bmp"], "accepted are .png and .gif"),
+    ],
+)
+def test_errors_are_one_line_and_exit_with_1(arguments, message, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["spatialsim", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 1
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error
+    assert list(tmp_path.rglob("*.*")) == []
+
+
+def test_wrong_usage_exits_with_2():
+    assert CliRunner().invoke(app, ["train"]).exit_code == 2
+    assert CliRunner().invoke(app, ["fly"]).exit_code == 2
