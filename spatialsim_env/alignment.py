@@ -93,7 +93,9 @@ def align(
     given = matching is not None
     out = Alignment(
         status=np.zeros(size, np.int8),
-        matching=np.ascontiguousarray(matching) if matching is not None else np.empty((size, n_max), np.int64),
+        matching=np.require(matching, np.int64, ["C", "W"])
+        if matching is not None
+        else np.empty((size, n_max), np.int64),
         interchangeable=np.zeros(size, np.bool_),
         scale=np.empty(size),
         angle=np.empty(size),
@@ -127,7 +129,7 @@ def align(
 def _contiguous(scenes: NDArray[Any], n_max: int) -> NDArray[np.float64]:
     if scenes.shape[1] != n_max:
         scenes = pad(scenes, n_max)
-    return np.ascontiguousarray(scenes, np.float64)
+    return np.require(scenes, np.float64, ["C", "W"])  # one type for the kernels: a second costs a compilation
 
 
 def _assign(a: NDArray[np.float64], g: NDArray[np.float64]) -> tuple[NDArray[np.int64], bool]:

@@ -7,9 +7,8 @@ draws one block of numbers; because everything follows from the block, one world
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from spatialsim_env.negatives import Negative
 from spatialsim_env.scene import ARENA, POSITION
 from spatialsim_env.tasks import reference_scene, shuffle
 
-TRIES = 8  # starts that one block of numbers can offer
+TRIES = 8  # episodes that one block of numbers offers; the first that does not begin achieved is taken
 
 
 @dataclass(frozen=True)
@@ -62,41 +61,28 @@ class Episodes:
     def _parts(self) -> tuple[int, ...]:
         n = self.n_max
         goal = () if self.reference_seed is not None else (1, n * scene.N_UNIFORM, n, transforms.N_UNIFORM)
-        return (*goal, *(TRIES * [self.start.n_uniform(n)]))
+        return (*goal, self.start.n_uniform(n))
 
     @property
     def n_uniform(self) -> int:
         """Uniform numbers in the block of one reset."""
-        return sum(self._parts)
+        return TRIES * sum(self._parts)
 
     def begin(self, blocks: NDArray[np.float32]) -> Batch:
         """Episodes from blocks (B, n_uniform) of uniform numbers.
 
         Raises:
-            RuntimeError: every start that a block offers is achieved already.
+            RuntimeError: every episode that a block offers begins achieved.
         """
-        parts = np.split(blocks, np.cumsum(self._parts)[:-1], axis=1)
-        size = len(blocks)
-        if self.fixed is not None:
-            reference, desired = (np.repeat(x, size, axis=0) for x in self.fixed)
-        else:
-            low, high = self.object_range
-            n_objects = low + (parts[0][:, 0] * (high - low + 1)).astype(np.int64)
-            reference = scene.from_uniform(parts[1].reshape(size, self.n_max, -1), n_objects)
-            desired = transforms.from_uniform(parts[3]).apply(shuffle(reference, parts[2]))
-        return self._certified(reference, desired, parts[-TRIES:])
-
-    def _certified(
-        self, reference: NDArray[np.float32], desired: NDArray[np.float32], tries: list[NDArray[Any]]
-    ) -> Batch:
-        batch = self._start(reference, desired, tries[0])
+        tries = np.split(blocks, TRIES, axis=1)
+        batch = self._offer(tries[0])
         for numbers in tries[1:]:
             rows = np.flatnonzero(batch.distance <= 1)
             if not len(rows):
                 return batch
-            again = self._start(reference[rows], desired[rows], numbers[rows])
-            for name in ("achieved", "matching", "interchangeable", "distance"):
-                getattr(batch, name)[rows] = getattr(again, name)
+            again = self._offer(numbers[rows])
+            for part in fields(Batch):
+                getattr(batch, part.name)[rows] = getattr(again, part.name)
         if (batch.distance <= 1).any():
             raise RuntimeError(
                 f"each of {TRIES} starts made by {self.start.name!r} is achieved already; "
@@ -104,10 +90,27 @@ class Episodes:
             )
         return batch
 
-    def _start(
-        self, reference: NDArray[np.float32], desired: NDArray[np.float32], numbers: NDArray[np.float32]
-    ) -> Batch:
-        achieved = self.start(reference, numbers)
+    def _offer(self, numbers: NDArray[np.float32]) -> Batch:
+        """Goals and starts, not certified, from uniform numbers (B, n_uniform / TRIES)."""
+        *goal, start = np.split(numbers, np.cumsum(self._parts)[:-1], axis=1)
+        if self.fixed is not None:
+            reference, desired = (np.repeat(x, len(numbers), axis=0) for x in self.fixed)
+        else:
+            reference, desired = self._goals(*goal)
+        achieved = self.start(reference, start)
         achieved[..., POSITION] = np.clip(achieved[..., POSITION], 0, ARENA)
         truth = self.criterion.align(achieved, desired)
         return Batch(achieved, desired, truth.matching, truth.interchangeable, truth.distance)
+
+    def _goals(
+        self,
+        number: NDArray[np.float32],
+        objects: NDArray[np.float32],
+        order: NDArray[np.float32],
+        similarity: NDArray[np.float32],
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """New references and their images under similarities, (B, n_max, 10) each."""
+        low, high = self.object_range
+        n_objects = low + (number[:, 0] * (high - low + 1)).astype(np.int64)
+        reference = scene.from_uniform(objects.reshape(len(objects), self.n_max, -1), n_objects)
+        return reference, transforms.from_uniform(similarity).apply(shuffle(reference, order))

@@ -42,9 +42,9 @@ class Negative(Protocol):
         """Wrong configurations of the same objects: (B, n, 10), (B, n_uniform(n)) -> (B, n, 10)."""
 
 
-def _check_range(name: str, low: float, high: float, least: float = 0.0) -> None:
-    if not least <= low <= high < np.inf:
-        raise ValueError(f"{name} has the range ({low}, {high}); accepted is {least} <= low <= high")
+def _check_range(name: str, low: float, high: float, least: float = 0.0, most: float = 1e6) -> None:
+    if not least <= low <= high <= most:
+        raise ValueError(f"{name} has the range ({low}, {high}); accepted is {least} <= low <= high <= {most}")
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Twisted:
     turns = False
 
     def __post_init__(self) -> None:
-        _check_range("twisted", self.low, self.high)
+        _check_range("twisted", self.low, self.high, most=np.pi)
 
     def n_uniform(self, n_max: int) -> int:
         return 2
@@ -234,9 +234,12 @@ def by_name(negative: str | Negative) -> Negative:
     """A negative by its name, "a+b" for the even mixture of several; an object is passed through.
 
     Raises:
+        TypeError: neither a name nor a negative.
         ValueError: an unknown name.
     """
     if not isinstance(negative, str):
+        if not callable(negative):
+            raise TypeError(f"negative is {negative!r}; accepted are a name or an object such as Redrawn()")
         return negative
     names = negative.split("+")
     unknown = [name for name in names if name not in REGISTRY]

@@ -57,10 +57,18 @@ TRUTHS = tuple(_VALUES)
 
 @dataclass(frozen=True)
 class TruthReward:
-    """The exact geometry as reward; scenes of different objects are not achieved."""
+    """The exact geometry as reward; scenes of different objects are not achieved.
+
+    Raises:
+        ValueError: an unknown name.
+    """
 
     name: str = "sparse"  # or "dense"
     criterion: Criterion = field(default_factory=Criterion)
+
+    def __post_init__(self) -> None:
+        if self.name not in _VALUES:
+            raise ValueError(f"the truth's reward is {self.name!r}; accepted are {', '.join(TRUTHS)}")
 
     @property
     def success_threshold(self) -> float:

@@ -87,7 +87,7 @@ def validate(scenes: NDArray[Any], name: str = "scenes") -> None:
 
     Raises:
         SceneError: numbers that are not finite, a one-hot that is neither a shape nor padding, padding that is not
-            zero, a size that is not positive, a scene without an object.
+            zero, a size that is not positive, a colour far from 0..1, a scene without an object.
     """
     if not np.isfinite(scenes).all():
         row = tuple(int(i) for i in np.argwhere(~np.isfinite(scenes))[0])
@@ -102,6 +102,8 @@ def validate(scenes: NDArray[Any], name: str = "scenes") -> None:
         "a row is one of the one-hots square (1, 0, 0), circle (0, 1, 0), triangle (0, 0, 1), or padding (all zeros)",
     )
     _complain(is_shape & (scenes[..., SIZE] <= 0), scenes, name, "sizes are positive")
+    beyond = np.abs(scenes[..., COLOR] - 0.5).max(axis=-1) > 1.5
+    _complain(beyond, scenes, name, "colours are 0..1, or a little beyond by noise")
     empty = ~is_shape.any(axis=-1)
     if empty.any():
         raise SceneError(f"{name}[{int(empty.argmax())}] holds no object; at least one is needed")
@@ -110,7 +112,7 @@ def validate(scenes: NDArray[Any], name: str = "scenes") -> None:
 def _complain(bad: NDArray[np.bool_], scenes: NDArray[Any], name: str, rule: str) -> None:
     if bad.any():
         batch, row = (int(i) for i in np.argwhere(bad)[0])
-        values = np.array2string(scenes[batch, row], precision=3, separator=", ")
+        values = np.array2string(scenes[batch, row], precision=3, separator=", ", max_line_width=200)
         raise SceneError(f"{name}[{batch}], object {row} is {values}; {rule}")
 
 

@@ -9,7 +9,7 @@ function of its numbers. The same generator state gives the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,7 +62,7 @@ class Task:
     n_objects: int | tuple[int, int]
     max_rotation: float = TURN  # radians, rotation U[0, max_rotation)
     negative: str | Negative = field(default_factory=Redrawn)
-    certified: bool = False  # redraw negatives that the truth (criterion similarity) calls achieved
+    certified: bool = False  # draw negatives again that the truth (criterion similarity) calls achieved
     balanced: bool = False  # equal numbers of both labels in every block instead of a fair coin
 
     def __post_init__(self) -> None:
@@ -100,12 +100,36 @@ class Task:
         label = np.empty(size, np.float32)
         reference = self._output(size)
         for rows in _blocks(size):
-            references = self.references(rows.stop - rows.start, rng)
-            draws = self.draw(len(references), rng)
+            block = self._block(rows.stop - rows.start, rng)
+            target[rows], label[rows] = block.target, block.label
             if reference.flags.writeable:
-                reference[rows] = references
-            target[rows], label[rows] = self.compose(references, draws, rng), draws.label
+                reference[rows] = block.reference
         return Samples(target, reference, label)
+
+    def _block(self, size: int, rng: np.random.Generator, label: float | None = None) -> Samples:
+        """Samples of one block, all of one label if it is given."""
+        references, draws = self.references(size, rng), self.draw(size, rng)
+        if label is not None:
+            draws = replace(draws, label=np.full(size, label, np.float32))
+        block = Samples(self.compose(references, draws), references, draws.label)
+        if self.certified and label is None:
+            self._certify(block, rng)
+        return block
+
+    def _certify(self, block: Samples, rng: np.random.Generator) -> None:
+        """Draw negatives that the truth calls achieved again, references included, in place."""
+        doubtful = np.flatnonzero(block.label == 0)
+        for _ in range(MAX_TRIES):
+            achieved = Criterion().align(block.reference[doubtful], block.target[doubtful]).distance <= 1
+            doubtful = doubtful[achieved]
+            if not len(doubtful):
+                return
+            again = self._block(len(doubtful), rng, label=0)
+            block.target[doubtful] = again.target
+            if block.reference.flags.writeable:
+                block.reference[doubtful] = again.reference
+        name = by_name(self.negative).name
+        raise RuntimeError(f"{name}: {len(doubtful)} negatives are achieved in each of {MAX_TRIES} tries")
 
     def _output(self, size: int) -> NDArray[np.float32]:
         return np.empty((size, self.n_max, scene.N_FEATURES), np.float32)
@@ -124,34 +148,13 @@ class Task:
             similarity=rng.random((size, transforms.N_UNIFORM), np.float32),
         )
 
-    def compose(
-        self, references: NDArray[np.float32], draws: Draws, rng: np.random.Generator | None = None
-    ) -> NDArray[np.float32]:
-        """Target scenes from references and draws; ``rng`` only serves the redraws of certified negatives."""
+    def compose(self, references: NDArray[np.float32], draws: Draws) -> NDArray[np.float32]:
+        """Target scenes from references and draws, (B, n_max, 10)."""
         perturbed = _perturb(references, draws.noise)
         wrong = np.flatnonzero(draws.label == 0)
-        perturbed[wrong] = self._make_wrong(perturbed[wrong], references[wrong], draws.negative[wrong], rng)
+        perturbed[wrong] = by_name(self.negative)(perturbed[wrong], draws.negative[wrong])
         shuffled = shuffle(perturbed, draws.order)
         return transforms.from_uniform(draws.similarity, self.max_rotation).apply(shuffled)
-
-    def _make_wrong(
-        self,
-        perturbed: NDArray[np.float32],
-        references: NDArray[np.float32],
-        numbers: NDArray[np.float32],
-        rng: np.random.Generator | None,
-    ) -> NDArray[np.float32]:
-        negative = by_name(self.negative)
-        wrong = negative(perturbed, numbers)
-        if not self.certified or rng is None:
-            return wrong
-        doubtful = np.arange(len(wrong))
-        for _ in range(MAX_TRIES):
-            doubtful = doubtful[Criterion().align(references[doubtful], wrong[doubtful]).distance <= 1]
-            if not len(doubtful):
-                return wrong
-            wrong[doubtful] = negative(perturbed[doubtful], rng.random((len(doubtful), numbers.shape[1]), np.float32))
-        raise RuntimeError(f"{negative.name}: {len(doubtful)} negatives are achieved in each of {MAX_TRIES} tries")
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,7 @@ def object_range(n_objects: int | tuple[int, int]) -> tuple[int, int]:
     Raises:
         ValueError: something else.
     """
-    pair = (n_objects, n_objects) if isinstance(n_objects, (int, np.integer)) else tuple(n_objects)
+    pair = (n_objects, n_objects) if not isinstance(n_objects, (tuple, list)) else tuple(n_objects)
     if len(pair) != 2 or not all(isinstance(n, (int, np.integer)) for n in pair):
         raise ValueError(f"n_objects is {n_objects!r}; accepted are an int or a pair of ints (low, high)")
     return int(pair[0]), int(pair[1])
