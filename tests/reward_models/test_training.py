@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from reward_models import checkpoint, training
+from reward_models.training import CONFIG, LOG, STATE, TrainingConfig, read_log, train
+from spatialsim_env import datasets, tasks
+from spatialsim_env.scene import TURN
+
+SHORT = TrainingConfig(
+    model="matching", samples_per_stage=300, epochs_per_stage=2, validation_samples=50, stages=(0.1 * math.pi, TURN)
+)
+
+
+def bits(model) -> bytes:
+    return b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+
+
+def stop_after(n_epochs: int):
+    seen = []
+
+    def hook(row):
+        seen.append(row)
+        if len(seen) == n_epochs:
+            raise KeyboardInterrupt
+
+    return hook
+
+
+def test_defaults_are_the_protocol():
+    config = TrainingConfig()
+    assert config.stages == tasks.STAGES
+    assert (config.samples_per_stage, config.epochs_per_stage, config.n_epochs) == (100_000, 5, 25)
+    assert (config.learning_rate, config.batch_size) == (1e-3, 128)
+    identification = TrainingConfig.identification(20)
+    assert (identification.samples_per_stage, identification.n_epochs) == (10_000, 20)
+    assert identification.task_at(TURN).n_objects == 20
+
+
+def test_a_training_folder(tmp_path):
+    rows = []
+    model = train(SHORT, tmp_path, on_epoch=rows.append)
+    assert sorted(x.name for x in tmp_path.iterdir()) == sorted(
+        [CONFIG, LOG, STATE, checkpoint.INFO, checkpoint.WEIGHTS]
+    )
+    assert [(row.stage, row.epoch) for row in rows] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert read_log(tmp_path) == rows
+    assert TrainingConfig.from_json(json.loads((tmp_path / CONFIG).read_text())) == SHORT
+    stored = checkpoint.load(tmp_path)
+    assert bits(stored.model) == bits(model)
+    assert stored.task["name"] == "discrimination"
+    assert TrainingConfig.from_json(stored.task["training"]) == SHORT
+    assert not model.training
+
+
+@pytest.mark.parametrize("kind", ["matching", "mpgnn"])
+@pytest.mark.parametrize("epochs", [1, 2, 3, 4])
+def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, epochs, kind):
+    config = replace(SHORT, model=kind)
+    whole = train(config, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "parts", on_epoch=stop_after(epochs))
+    assert len(read_log(tmp_path / "parts")) == epochs
+    assert not (tmp_path / "parts" / checkpoint.INFO).exists()
+    resumed = train(config, tmp_path / "parts")
+    assert bits(resumed) == bits(whole)
+    same = [replace(row, seconds=0) for row in read_log(tmp_path / "parts")]
+    assert same == [replace(row, seconds=0) for row in read_log(tmp_path / "whole")]
+    assert (tmp_path / "parts" / checkpoint.WEIGHTS).read_bytes() == (
+        tmp_path / "whole" / checkpoint.WEIGHTS
+    ).read_bytes()
+
+
+def test_killed_while_writing_the_state(tmp_path, monkeypatch):
+    """A half-written state never takes the place of a whole one."""
+    whole = train(SHORT, tmp_path / "whole")
+    calls = []
+    save = training.safetensors.torch.save
+
+    def failing(*args):
+        calls.append(0)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return save(*args)
+
+    monkeypatch.setattr(training.safetensors.torch, "save", failing)
+    with pytest.raises(KeyboardInterrupt):
+        train(SHORT, tmp_path / "parts")
+    monkeypatch.undo()
+    assert len(read_log(tmp_path / "parts")) == 2
+    assert bits(train(SHORT, tmp_path / "parts")) == bits(whole)
+
+
+def test_a_log_that_lost_its_end_is_mended(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(SHORT, tmp_path, on_epoch=stop_after(2))
+    rows = read_log(tmp_path)
+    (tmp_path / LOG).write_text("stage,epo")
+    train(SHORT, tmp_path)
+    assert read_log(tmp_path)[:2] == rows
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    model = train(SHORT, tmp_path)
+    again = train(SHORT, tmp_path, on_epoch=lambda row: pytest.fail("trained again"))
+    assert bits(again) == bits(model)
+
+
+def test_the_seed_gives_the_bits(tmp_path, two_threads):
+    one, other = (train(replace(SHORT, seed=seed), tmp_path / str(seed)) for seed in (0, 1))
+    torch.set_num_threads(1)
+    assert bits(train(SHORT, tmp_path / "again")) == bits(one)
+    assert bits(other) != bits(one)
+
+
+def test_global_random_states_are_left_alone(tmp_path, two_threads):
+    np.random.seed(3)  # noqa: NPY002
+    torch.manual_seed(3)
+    expected = np.random.random(), torch.rand(1)  # noqa: NPY002
+    np.random.seed(3)  # noqa: NPY002
+    torch.manual_seed(3)
+    train(SHORT, tmp_path)
+    assert (np.random.random(), torch.rand(1)) == expected  # noqa: NPY002
+    assert torch.get_num_threads() == two_threads
+
+
+def test_another_configuration_is_refused(tmp_path):
+    train(SHORT, tmp_path)
+    with pytest.raises(ValueError, match=r"another training run \(seed: 0 there, 1 now\)"):
+        train(replace(SHORT, seed=1), tmp_path)
+    (tmp_path / CONFIG).write_text("{")
+    with pytest.raises(ValueError, match=r"config.json is not JSON"):
+        train(SHORT, tmp_path)
+
+
+def test_a_damaged_state_is_refused(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(SHORT, tmp_path, on_epoch=stop_after(1))
+    (tmp_path / STATE).write_bytes((tmp_path / STATE).read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"state.safetensors is damaged"):
+        train(SHORT, tmp_path)
+
+
+def test_the_loss_falls_over_the_stages(tmp_path):
+    """The curriculum goes on with one optimiser: the second stage starts where the first ended."""
+    config = replace(SHORT, samples_per_stage=2000, learning_rate=1e-2)
+    train(config, tmp_path)
+    losses = [row.loss for row in read_log(tmp_path)]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_identification_stores_its_reference(tmp_path):
+    config = TrainingConfig.identification(
+        4, reference_seed=7, samples_per_stage=200, epochs_per_stage=1, validation_samples=20
+    )
+    train(config, tmp_path)
+    reference = np.float32(checkpoint.load(tmp_path).task["reference"])
+    assert np.array_equal(reference, tasks.reference_scene(4, 7))
+
+
+def test_stored_sets_give_what_generated_ones_give(tmp_path, monkeypatch):
+    """The same samples, by way of files, end in the same weights."""
+    config = replace(SHORT, data=str(tmp_path / "sets"))
+    for stage, limit in enumerate(SHORT.stages):
+        samples = SHORT.task_at(limit).sample(300, training.stream(0, f"stage/{stage}"))
+        datasets.save(samples, tmp_path / "sets" / f"stage{stage + 1}")
+    datasets.save(SHORT.task_at(TURN).sample(50, training.stream(0, "valid")), tmp_path / "sets" / "valid")
+    assert bits(train(config, tmp_path / "a")) == bits(train(SHORT, tmp_path / "b"))
+
+
+def test_named_sets_of_identification(tmp_path):
+    for split in ("train", "valid"):
+        datasets.generate(f"identification/n3/{split}", tmp_path, size=150)
+    data = str(tmp_path / "identification" / "n3")
+    config = TrainingConfig.identification(3, epochs_per_stage=1, data=data)
+    train(config, tmp_path / "run")
+    with pytest.raises(ValueError, match="another reference scene than n_objects=3, reference_seed=1"):
+        train(replace(config, reference_seed=1), tmp_path / "other")
+
+
+def test_missing_sets_say_so(tmp_path):
+    with pytest.raises(datasets.DataSetError, match=r"valid.json does not exist"):
+        train(replace(SHORT, data=str(tmp_path / "none")), tmp_path / "run")
+
+
+def test_progress_bar(tmp_path, capsys):
+    train(SHORT, tmp_path / "quiet")
+    assert capsys.readouterr().err == ""
+    train(SHORT, tmp_path / "shown", progress=True)
+    assert "4/4" in capsys.readouterr().err
+
+
+def test_tensorboard(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train(SHORT, tmp_path, tensorboard=True)
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    rows = read_log(tmp_path)
+    assert [e.step for e in events.Scalars("loss/train")] == [1, 2, 3, 4]
+    assert [e.value for e in events.Scalars("accuracy/validation")] == pytest.approx(
+        [row.validation_accuracy for row in rows]
+    )
+
+
+def test_tensorboard_missing(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ImportError, match="pip install tensorboard"):
+        train(SHORT, tmp_path, tensorboard=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "sorting"}, "accepted are discrimination, identification"),
+        ({"model": "gpt"}, "model 'gpt' is unknown"),
+        ({"model": "mpgnn_single"}, "mpgnn_single sees one scene"),
+        ({"settings": {"depth": 1}}, "no settings"),
+        ({"negative": "upside_down"}, "upside_down"),
+        ({"task": "identification"}, "give an int"),
+        ({"n_objects": (8, 3)}, r"n_objects is \(8, 3\)"),
+        ({"batch_size": 0}, "batch_size is 0; accepted is an int from 1"),
+        ({"epochs_per_stage": 1.5}, "epochs_per_stage is 1.5"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0"),
+        ({"stages": ()}, "stages"),
+        ({"stages": (7.0,)}, "max_rotation is 7.0"),
+    ],
+)
+def test_contradictions_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(SHORT, **changes)
