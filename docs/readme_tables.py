@@ -26,8 +26,9 @@ def _demo() -> str:
         f"{table}\n\n"
         f"Accuracy on {summary['settings']['test_samples']:,} samples: on the benchmark by number of objects (every "
         "network trained on 3-8), then on\nwrong configurations of three objects that the benchmark does not have. "
-        f"{agent['episodes']} episodes, {agent['total_steps']:,} steps of\ntraining each, seed "
-        f"{summary['settings']['seed']}, {summary['seconds'] / 60:.1f} minutes in all "
+        f"{summary['settings']['agents']} agents a\nreward, {agent['total_steps']:,} steps of training and "
+        f"{agent['episodes']} episodes each: mean (lowest to highest). Seed "
+        f"{summary['settings']['seed']}, {summary['seconds'] / 60:.1f}\nminutes in all "
         f"([settings and all figures](results/demo.json), commit {summary['commit'][:7]})."
     )
 

@@ -55,6 +55,7 @@ class DemoConfig:
     agent: AgentConfig = field(
         default_factory=lambda: replace(configs.by_name("discrim_n3_turning"), total_steps=4_000, episodes=200)
     )
+    agents: int = 3  # per reward, with seeds from ``seed`` on
     test_samples: int = 10_000  # per range
     seed: int = 0  # of everything
 
@@ -62,7 +63,7 @@ class DemoConfig:
     def quick(cls) -> DemoConfig:
         """Two minutes: fewer samples, shorter agents."""
         agent = replace(configs.by_name("discrim_n3_turning"), total_steps=1_500, episodes=100)
-        return cls(_networks(50_000, 12_000), agent, test_samples=4_000)
+        return cls(_networks(50_000, 12_000), agent, agents=1, test_samples=4_000)
 
     def seeded(self) -> DemoConfig:
         """With the seed handed to every part."""
@@ -74,6 +75,7 @@ class DemoConfig:
         return {
             "networks": {name: part.to_json() for name, part in self.networks.items()},
             "agent": self.agent.as_json(),
+            "agents": self.agents,
             "test_samples": self.test_samples,
             "kind_objects": KIND_OBJECTS,
             "seed": self.seed,
@@ -129,37 +131,44 @@ def _claim(folder: Path, config: DemoConfig) -> None:
 def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tuple[dict[str, Row], dict[str, Row]]:
     """All jobs, two at a time; the rows of networks and of agents by name."""
     networks: dict[str, Row] = {}
-    agents: dict[str, Row] = {}
+    agents: dict[str, list[Row]] = {name: [] for name in (RANDOM, TRUTH, *config.networks)}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, context, initializer=_one_thread) as pool:
         jobs: dict[Future[Row], tuple[str, str]] = {}
 
-        def submit(kind: str, name: str, *job: Any) -> None:
-            jobs[pool.submit(*job)] = (kind, name)
+        def submit_agents(name: str, reward: str) -> None:
+            for seed in range(config.seed, config.seed + config.agents):
+                part = replace(config.agent, seed=seed)
+                job = pool.submit(_train_agent, name, part, reward, _agent_folder(folder, name, seed))
+                jobs[job] = ("agent", name)
 
-        tell(
-            f"two workers: {len(config.networks)} networks, {len(config.networks) + 1} agents, one that acts at random"
-        )
-        for name, part in config.networks.items():
-            submit("network", name, _train_network, part, _folder(folder, name), config.test_samples, config.seed)
-        submit("network", TRUTH, _measure_truth, config.test_samples, config.seed)
+        tell(f"two workers: {len(config.networks)} networks, {config.agents} agents on each, as many on the truth")
+        for name, network in config.networks.items():
+            job = pool.submit(_train_network, network, _folder(folder, name), config.test_samples, config.seed)
+            jobs[job] = ("network", name)
+        jobs[pool.submit(_measure_truth, config.test_samples, config.seed)] = ("network", TRUTH)
         for name in (TRUTH, RANDOM):
-            submit("agent", name, _train_agent, name, config.agent, "sparse", _folder(folder, f"agent {name}"))
+            submit_agents(name, "sparse")
         while jobs:
             for done in wait(jobs, return_when=FIRST_COMPLETED).done:
                 kind, name = jobs.pop(done)
                 row = done.result()
                 if kind == "agent":
-                    agents[name] = row
+                    agents[name].append(row)
                     tell(_agent_line(name, row))
                     continue
                 networks[name] = row
                 tell(_network_line(name, row))
                 if name != TRUTH:
-                    reward = str(_folder(folder, name))
-                    agent_folder = _folder(folder, f"agent {name}")
-                    submit("agent", name, _train_agent, name, config.agent, reward, agent_folder)
-    return networks, agents
+                    submit_agents(name, str(_folder(folder, name)))
+    return networks, {name: _pooled(found) for name, found in agents.items()}
+
+
+def _pooled(found: list[Row]) -> Row:
+    """Mean over the agents of a reward, and each of them, by seed."""
+    runs = sorted(found, key=lambda run: run["seed"])
+    means = {key: float(np.mean([run["evaluation"][key] for run in runs])) for key in ("claimed", "success")}
+    return {**means, "runs": runs}
 
 
 def _one_thread() -> None:
@@ -170,6 +179,10 @@ def _one_thread() -> None:
 
 def _folder(root: Path, name: str) -> Path:
     return root / name.replace(", ", "_").replace(" ", "_")
+
+
+def _agent_folder(root: Path, name: str, seed: int) -> Path:
+    return _folder(root, f"agent {name} seed{seed}")
 
 
 def _train_network(config: TrainingConfig, folder: Path, size: int, seed: int) -> Row:
@@ -190,7 +203,7 @@ def _measure_truth(size: int, seed: int) -> Row:
 def _accuracies(measure: Callable[..., Any], size: int, seed: int) -> Row:
     """Right answers on the benchmark's ranges and on the other kinds of wrong configurations."""
     ranges = {f"{low}-{high}": Discrimination((low, high)) for low, high in RANGES}
-    kinds = {kind: Discrimination(KIND_OBJECTS, negative=kind) for kind in KINDS}
+    kinds = {kind: Discrimination(KIND_OBJECTS, negative=kind, certified=True) for kind in KINDS}
     return {
         title: {name: asdict(measure(task, size, seed)) for name, task in tasks.items()}
         for title, tasks in (("accuracy", ranges), ("accuracy_by_kind", kinds))
@@ -202,10 +215,11 @@ def _train_agent(name: str, config: AgentConfig, reward: str, folder: Path) -> R
     from reward_models.agents.training import train
 
     if name == RANDOM:
-        return {"evaluation": evaluate("random", config, reward, episodes=config.episodes).summary(), "seconds": 0.0}
+        ends = evaluate("random", config, reward, episodes=config.episodes, seed=config.seed * config.episodes)
+        return {"seed": config.seed, "seconds": 0.0, "evaluation": ends.summary()}
     agent = train(config, reward, folder, resume=True, progress=False)
     agent.close()
-    return {"evaluation": agent.record["evaluation"], "seconds": agent.record["seconds"]}
+    return {"seed": config.seed, "seconds": agent.record["seconds"], "evaluation": agent.record["evaluation"]}
 
 
 def draw(config: DemoConfig, folder: Path) -> list[Path]:
@@ -246,7 +260,7 @@ def _false_claim(config: DemoConfig, folder: Path, name: str) -> Any:
 def _load(config: DemoConfig, folder: Path, name: str) -> Any:
     from reward_models.agents.training import load_agent
 
-    return load_agent(_folder(folder, f"agent {name}"))
+    return load_agent(_agent_folder(folder, name, config.seed))
 
 
 def _network_line(name: str, row: Row) -> str:
@@ -258,7 +272,7 @@ def _network_line(name: str, row: Row) -> str:
 def _agent_line(name: str, row: Row) -> str:
     ends = row["evaluation"]
     claim = "" if name in (TRUTH, RANDOM) else f"its reward says {ends['claimed']:.2f} achieved, "
-    title = name if name == RANDOM else f"agent on {name}"
+    title = name if name == RANDOM else f"agent {row['seed']} on {name}"
     return f"{title}: {claim}truly achieved {ends['success']:.2f}"
 
 
@@ -278,10 +292,9 @@ def rows(summary: dict[str, Any]) -> list[list[str]]:
             parts = [*network["accuracy"].values(), *network["accuracy_by_kind"].values()]
             weights = f"{network['weights']:,}" if "weights" in network else "-"
             cells = [weights, *(f"{_share(part):.4f}" for part in parts)]
-        ends = agent["evaluation"]
-        claimed = "-" if name == RANDOM else f"{ends['claimed']:.2f}"
-        low, high = ends["success_interval"]
-        lines.append([name, *cells, claimed, f"{ends['success']:.2f} ({low:.2f} to {high:.2f})"])
+        shares = [run["evaluation"]["success"] for run in agent["runs"]]
+        claimed = "-" if name == RANDOM else f"{agent['claimed']:.2f}"
+        lines.append([name, *cells, claimed, f"{agent['success']:.2f} ({min(shares):.2f} to {max(shares):.2f})"])
     return lines
 
 
@@ -295,8 +308,9 @@ def report(summary: dict[str, Any]) -> str:
     return f"""{table}
 
 {low} to {high}: accuracy on the benchmark by number of objects. {kinds}: accuracy on wrong
-configurations of {KIND_OBJECTS} objects that the benchmark does not have. says achieved: share of the agent's episodes
-that end in what its reward calls achieved; truly achieved: what the truth says of them (95 % interval)."""
+configurations of {KIND_OBJECTS} objects that the benchmark does not have. says achieved: share of the agents' episodes
+that end in what their reward calls achieved; truly achieved: what the truth says of them, mean over
+{summary["settings"]["agents"]} agents (lowest to highest)."""
 
 
 def _commit() -> str | None:

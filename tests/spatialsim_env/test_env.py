@@ -21,7 +21,7 @@ from spatialsim_env.dynamics import MODES, ActionError
 from spatialsim_env.env import PIXELS
 from spatialsim_env.scene import N_FEATURES, ORIENTATION, POSITION, SceneError
 from spatialsim_env.tasks import reference_scene
-from spatialsim_env.testing import assert_environment
+from spatialsim_env.testing import assert_environment, global_random_state
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_resets.json"
 QUALIFIED = [f"spatialsim_env:{env_id}" for env_id in spatialsim_env.ENV_IDS]
@@ -382,9 +382,9 @@ def test_seeded_trajectories_are_equal_after_other_episodes(env_id):
     """Gymnasium-Robotics#207, panda-gym#94."""
     first, second = make(env_id), make(env_id)
     trajectory(second, 7, steps=20)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = global_random_state()
     assert trajectory(first, 3) == trajectory(second, 3)
-    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+    assert state == global_random_state()
 
 
 def test_unseeded_resets_differ():
