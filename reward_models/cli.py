@@ -45,7 +45,7 @@ def objects(text: str) -> int | tuple[int, int]:
 
 @app.command()
 def demo(
-    quick: Annotated[bool, typer.Option(help="Two minutes in place of ten, with rougher figures.")] = False,
+    quick: Annotated[bool, typer.Option(help="Two minutes in place of five, with rougher figures.")] = False,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder; runs/demo or runs/demo-quick by default.")] = None,
 ) -> None:
