@@ -87,7 +87,9 @@ def train(
     n_objects: Objects = "3-8",
     negative: Negative = "redrawn",
     samples: Annotated[int, typer.Option(help="Samples per stage (Identification: in all, the paper has 10,000).")] = 0,
-    curriculum: Annotated[bool, typer.Option(help="The paper's five stages of growing rotations.")] = True,
+    curriculum: Annotated[
+        bool | None, typer.Option(help="The paper's five stages of growing rotations; the model's own way by default.")
+    ] = None,
     epochs: Annotated[int, typer.Option(help="Epochs per stage (Identification: in all).")] = 0,
     reference_seed: Annotated[int, typer.Option(help="Reference scene of Identification.")] = 0,
     data: Annotated[str | None, typer.Option(help="Folder of generated sets, as data/discrimination/3-8.")] = None,
@@ -95,7 +97,7 @@ def train(
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard.")] = False,
 ) -> None:
-    """Train a network to recognise configurations; by default the paper's protocol."""
+    """Train a network to recognise configurations: the paper's protocol, two epochs at all rotations for matching."""
     from reward_models import models
     from reward_models.training import TrainingConfig
     from reward_models.training import train as train_model
@@ -105,10 +107,11 @@ def train(
     changes: dict[str, Any] = {"model": model, "negative": negative, "seed": seed, "data": data}
     changes |= {"samples_per_stage": samples} if samples else {}
     changes |= {"epochs_per_stage": epochs} if epochs else {}
-    if not models.REGISTRY[model].two_inputs:
+    kind = models.REGISTRY[model]
+    if not kind.two_inputs:
         n = objects("5" if n_objects == "3-8" else n_objects)
         config = TrainingConfig.identification(n, reference_seed=reference_seed, **changes)  # type: ignore[arg-type]
-    elif curriculum:
+    elif kind.curriculum if curriculum is None else curriculum:
         config = TrainingConfig(n_objects=objects(n_objects), **changes)
     else:
         config = TrainingConfig.plain(n_objects=objects(n_objects), **changes)

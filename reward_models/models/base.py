@@ -26,6 +26,7 @@ class RewardModel(nn.Module):
 
     kind: ClassVar[str]  # name in the registry
     two_inputs: ClassVar[bool]  # compares target and reference; else the reference scene is in the weights
+    curriculum: ClassVar[bool] = True  # learns with growing rotations, as in the paper; else from all of them at once
     Config: ClassVar[type[ModelConfig]] = ModelConfig
 
     def __init__(self, config: ModelConfig) -> None:

@@ -151,6 +151,7 @@ class Matching(RewardModel):
 
     kind = "matching"
     two_inputs = True
+    curriculum = False
     Config = MatchingConfig
 
     def __init__(self, config: MatchingConfig) -> None:
