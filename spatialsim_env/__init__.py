@@ -1,12 +1,16 @@
 """Goals that are arrangements of objects: a 2D world, the exact truth about it, and Gymnasium environments.
 
-Importing this package registers the environments, once:
+Importing this package registers the environments, once; its modules are there as attributes:
 
 >>> import gymnasium as gym, spatialsim_env
 >>> env = gym.make("SpatialSim-Discrim-v0", n_objects=5)
+>>> samples = spatialsim_env.tasks.Discrimination((3, 8)).sample(100, rng)
 """
 
+from importlib import import_module
 from importlib.metadata import version
+from pkgutil import iter_modules
+from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
@@ -19,3 +23,10 @@ _CLASSES = ("DiscriminationEnv", "IdentificationEnv")
 for _id, _class in zip(ENV_IDS, _CLASSES, strict=True):
     if _id not in registry:
         register(_id, entry_point=f"spatialsim_env.env:{_class}", max_episode_steps=HORIZON)
+
+
+def __getattr__(name: str) -> Any:
+    """A module of this package, imported when it is first asked for."""
+    if name in {module.name for module in iter_modules(__path__)}:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -60,6 +60,17 @@ def test_importing_twice_is_quiet():
     assert run(code) == "quiet"
 
 
+def test_modules_are_attributes():
+    code = (
+        "import numpy, spatialsim_env\n"
+        "samples = spatialsim_env.tasks.Discrimination((3, 8)).sample(10, numpy.random.default_rng(0))\n"
+        "print(spatialsim_env.goals.achieved(samples.reference, samples.target).shape)\n"
+        "try: spatialsim_env.physics\n"
+        "except AttributeError as error: print(error)"
+    )
+    assert run(code).splitlines() == ["(10,)", "module 'spatialsim_env' has no attribute 'physics'"]
+
+
 def test_gym_finds_the_ids_by_module():
     code = "import gymnasium; print(gymnasium.make('spatialsim_env:SpatialSim-Ident-v0').spec.id)"
     assert run(code) == "SpatialSim-Ident-v0"

@@ -95,6 +95,20 @@ def test_render_passes_the_checker(env_id):
     env.close()
 
 
+def test_fifty_windows_open_and_close(monkeypatch):
+    """MAgent2#79, gym#2684: through the environment; test_rendering does it on a real screen."""
+    pygame = pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    for seed in range(50):
+        env = make(render_mode="human", n_objects=3)
+        env.reset(seed=seed)
+        assert pygame.display.get_init()
+        assert env.render() is None
+        env.close()
+        env.close()
+        assert not pygame.display.get_init()
+
+
 # --- observations, types, bounds -----------------------------------------------------------------------------------
 
 
