@@ -8,12 +8,19 @@ from typing import Any
 import torch
 
 from reward_models.models.base import ModelConfig, RewardModel
+from reward_models.models.deep_set import RDS, DeepSet, SingleDeepSet, SingleRDS
+from reward_models.models.flat import MLP, SingleMLP
+from reward_models.models.gcn import GCN, SingleGCN
+from reward_models.models.graph_matching import GraphMatching
 from reward_models.models.matching import Matching
-from reward_models.models.mpgnn import MPGNN, SingleMPGNN
+from reward_models.models.mpgnn import MPGNN, ConditionedMPGNN, SingleMPGNN
 
 __all__ = ["REGISTRY", "ModelConfig", "RewardModel", "create"]
 
-REGISTRY: dict[str, type[RewardModel]] = {model.kind: model for model in (SingleMPGNN, MPGNN, Matching)}
+_ONE_INPUT = (SingleMPGNN, SingleRDS, SingleDeepSet, SingleGCN, SingleMLP)
+_TWO_INPUTS = (MPGNN, ConditionedMPGNN, RDS, DeepSet, GCN, MLP, GraphMatching, Matching)
+
+REGISTRY: dict[str, type[RewardModel]] = {model.kind: model for model in (*_ONE_INPUT, *_TWO_INPUTS)}
 
 
 def create(kind: str, config: Mapping[str, Any] | None = None, seed: int = 0) -> RewardModel:

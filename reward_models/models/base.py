@@ -20,12 +20,12 @@ class ModelConfig:
 class RewardModel(nn.Module):
     """Judges whether scenes show the same configuration.
 
-    Scenes are padded batches (B, n, 10) of raw features; which rows are objects is read off the one-hot. Neither
-    the order of the objects nor the padding changes the result.
+    Scenes are padded batches (B, n, 10) of raw features; which rows are objects is read off the one-hot.
     """
 
     kind: ClassVar[str]  # name in the registry
     two_inputs: ClassVar[bool]  # compares target and reference; else the reference scene is in the weights
+    set_invariant: ClassVar[bool] = True  # neither the order of the objects nor padding changes the result
     curriculum: ClassVar[bool] = True  # learns with growing rotations, as in the paper; else from all of them at once
     Config: ClassVar[type[ModelConfig]] = ModelConfig
 

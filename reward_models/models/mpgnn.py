@@ -14,14 +14,15 @@ senders. What stays per pair is an addition, a ReLU and a sum, and from the seco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from reward_models.models.base import ModelConfig, RewardModel
+from reward_models.models.base import RewardModel
+from reward_models.models.branches import Branch, OneBranch, RoundsConfig, TwoBranches
 from reward_models.models.layers import mlp, present
 from spatialsim_env.scene import N_FEATURES
 
@@ -29,23 +30,12 @@ WIDTH = N_FEATURES  # of node, edge and global features
 HIDDEN = 16
 
 
-@dataclass(frozen=True)
-class MPGNNConfig(ModelConfig):
-    """Settings of the network of two inputs."""
-
-    rounds: int = 2  # rounds of message passing with the same weights; the authors' code 2, the paper's text 1
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.rounds, int) or self.rounds < 1:
-            raise ValueError(f"rounds is {self.rounds!r}; accepted is an int from 1")
-
-
 @dataclass
 class Graph:
     """State of the graphs of a batch between two rounds; objects first, so that each step runs over the batch."""
 
     nodes: Tensor  # (n, B, 10), zero where padding
-    total: Tensor  # (B, 10), the global feature u
+    total: Tensor  # (B, 10), the global feature u; (B, 20), with another scene's after it, where that is known
     held: Tensor  # (n, B, 1) of bool, where an object is
     hidden: Tensor | None = None  # (receiver, sender, B, 16), edges before the second layer; None: still x_j - x_i
 
@@ -58,14 +48,26 @@ def graph(scenes: Tensor) -> Graph:
     return Graph(nodes, nodes.sum(0) / held.sum(0), held)
 
 
-class MessagePassing(nn.Module):
-    """One round on one scene."""
+class MessagePassing(Branch):
+    """One round on one scene.
 
-    def __init__(self) -> None:
+    Args:
+        known: width of what is known of another scene; it stands beside u wherever u is read.
+    """
+
+    width = WIDTH
+
+    def __init__(self, known: int = 0) -> None:
         super().__init__()
-        self.edge = mlp(4 * WIDTH, HIDDEN, WIDTH)
-        self.node = mlp(3 * WIDTH, HIDDEN, WIDTH)
-        self.total = mlp(2 * WIDTH, HIDDEN, WIDTH)
+        self.edge = mlp(4 * WIDTH + known, HIDDEN, WIDTH)
+        self.node = mlp(3 * WIDTH + known, HIDDEN, WIDTH)
+        self.total = mlp(2 * WIDTH + known, HIDDEN, WIDTH)
+
+    def begin(self, scenes: Tensor) -> Graph:
+        return graph(scenes)
+
+    def summary(self, state: Graph) -> Tensor:
+        return state.total[:, :WIDTH]
 
     def forward(self, state: Graph) -> Graph:
         hidden = self._hidden_edges(state)
@@ -73,14 +75,15 @@ class MessagePassing(nn.Module):
         n_received = (state.held.sum(0) - 1).to(hidden.dtype)
         second = cast(nn.Linear, self.edge[2])
         incoming = F.linear(received, second.weight) + n_received * second.bias
-        nodes = self.node(torch.cat([state.nodes, incoming, state.total.expand_as(incoming)], dim=-1)) * state.held
+        shared = state.total.expand(*incoming.shape[:-1], -1)
+        nodes = self.node(torch.cat([state.nodes, incoming, shared], dim=-1)) * state.held
         total = self.total(torch.cat([nodes.sum(0), state.total], dim=-1))
         return Graph(nodes, total, state.held, hidden)
 
     def _hidden_edges(self, state: Graph) -> Tensor:
         """The edge perceptron after its ReLU, (receiver, sender, B, 16); zero from padding, self edges included."""
         first, second = cast(nn.Linear, self.edge[0]), cast(nn.Linear, self.edge[2])
-        sender, receiver, edge, total = first.weight.split(WIDTH, dim=1)
+        sender, receiver, edge, total = first.weight.split([*3 * [WIDTH], state.total.shape[-1]], dim=1)
         shared = F.linear(state.total, total, first.bias)
         if state.hidden is None:
             sent = F.linear(state.nodes, sender - edge)
@@ -96,39 +99,50 @@ class MessagePassing(nn.Module):
         return pairs.relu_()
 
 
-class SingleMPGNN(RewardModel):
-    """One scene, one round; 2,208 weights. The reference scene is what it was trained on (Identification)."""
+class SingleMPGNN(OneBranch):
+    """MPGNN for Identification; 2,208 weights."""
 
     kind = "mpgnn_single"
-    two_inputs = False
+    hidden = (HIDDEN,)
 
-    def __init__(self, config: ModelConfig) -> None:
+    def make_branch(self) -> Branch:
+        return MessagePassing()
+
+
+class MPGNN(TwoBranches):
+    """MPGNN for Discrimination; 4,366 weights."""
+
+    kind = "mpgnn"
+    hidden = (HIDDEN,)
+
+    def make_branch(self) -> Branch:
+        return MessagePassing()
+
+
+class ConditionedMPGNN(RewardModel):
+    """The reference's graph is processed knowing the target's; 4,686 weights, the number of the paper's table.
+
+    In each round the target's graph goes first; its u then stands beside the reference's in all three perceptrons of
+    the second branch, whose u alone is judged.
+    """
+
+    kind = "conditioned_mpgnn"
+    two_inputs = True
+    Config = RoundsConfig
+
+    def __init__(self, config: RoundsConfig) -> None:
         super().__init__(config)
-        self.branch = MessagePassing()
+        self.rounds = config.rounds
+        self.first, self.second = MessagePassing(), MessagePassing(known=WIDTH)
         self.head = mlp(WIDTH, HIDDEN, 2)
 
     def forward(self, target: Tensor, reference: Tensor | None = None) -> Tensor:
-        return self.head(self.branch(graph(target)).total)[None]
-
-
-class MPGNN(RewardModel):
-    """Two scenes, a branch with weights of its own for each, a prediction after every round; 4,366 weights."""
-
-    kind = "mpgnn"
-    two_inputs = True
-    Config = MPGNNConfig
-
-    def __init__(self, config: MPGNNConfig) -> None:
-        super().__init__(config)
-        self.rounds = config.rounds
-        self.branches = nn.ModuleList([MessagePassing(), MessagePassing()])  # of the target, of the reference
-        self.head = mlp(2 * WIDTH, HIDDEN, 2)
-
-    def forward(self, target: Tensor, reference: Tensor | None = None) -> Tensor:
         assert reference is not None
-        states = [graph(target), graph(reference)]
+        known, state = self.first.begin(target), self.second.begin(reference)
         logits = []
         for _ in range(self.rounds):
-            states = [branch(state) for branch, state in zip(self.branches, states, strict=True)]
-            logits.append(self.head(torch.cat([state.total for state in states], dim=-1)))
+            known = self.first(known)
+            total = torch.cat([self.second.summary(state), self.first.summary(known)], dim=-1)
+            state = self.second(replace(state, total=total))
+            logits.append(self.head(self.second.summary(state)))
         return torch.stack(logits)

@@ -113,7 +113,7 @@ def test_pickles_are_never_opened(folder, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "gpt"}, "model 'gpt' is unknown; accepted are mpgnn_single, mpgnn, matching"),
+        ({"kind": "gpt"}, "model 'gpt' is unknown; accepted are mpgnn_single, rds_single"),
         ({"format": 99}, "format 99; accepted is 1"),
         ({"settings": {"rounds": -1}}, "rounds is -1"),
         ({"settings": {"depth": 3}}, "no settings"),

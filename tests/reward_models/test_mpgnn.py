@@ -61,5 +61,34 @@ def test_values_and_gradients_are_those_of_the_definition(kind, settings, rounds
         assert torch.allclose(fast, slow, rtol=1e-9, atol=1e-9 * slow.abs().max().item())
 
 
+def literal_round(branch, x, edges, u):
+    """One round by loops, u being all that is known: (objects, edges, own u)."""
+    n = len(x)
+    edges = {(i, j): branch.edge(torch.cat([x[i], x[j], e, u])) for (i, j), e in edges.items()}
+    incoming = [sum((edges[i, j] for i in range(n) if i != j), torch.zeros(10, dtype=u.dtype)) for j in range(n)]
+    x = [branch.node(torch.cat([x[j], incoming[j], u])) for j in range(n)]
+    return x, edges, branch.total(torch.cat([sum(x), u]))
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_the_second_graph_knows_the_first(rounds):
+    rng = np.random.default_rng(1)
+    reference = scene.sample([1, 2, 4], 4, rng)
+    scenes = [to_tensor(x, torch.float64) for x in (transforms.sample(3, rng).apply(reference), reference)]
+    model = models.create("conditioned_mpgnn", {"rounds": rounds}, seed=2).double()
+    with torch.no_grad():
+        found = model(*scenes)
+        for row, n in enumerate((1, 2, 4)):
+            graphs = []
+            for objects in (list(x[row, :n]) for x in scenes):
+                edges = {(i, j): objects[j] - objects[i] for i in range(n) for j in range(n) if i != j}
+                graphs.append((objects, edges, torch.stack(objects).mean(0)))
+            for step in range(rounds):
+                graphs[0] = literal_round(model.first, *graphs[0])
+                objects, edges, u = graphs[1]
+                graphs[1] = literal_round(model.second, objects, edges, torch.cat([u, graphs[0][2]]))
+                assert torch.allclose(found[step, row], model.head(graphs[1][2]), rtol=1e-9)
+
+
 def test_rounds_share_their_weights():
     assert models.create("mpgnn", {"rounds": 1}).n_weights == models.create("mpgnn", {"rounds": 3}).n_weights

@@ -1,0 +1,117 @@
+"""Sets without relations: the Recurrent Deep Set, whose objects hear of each other through one vector, and the Deep
+Set, whose objects do not (section 3.2 of the paper; widths from the authors' code).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from reward_models.models.base import ModelConfig
+from reward_models.models.branches import Branch, OneBranch, TwoBranches
+from reward_models.models.layers import mlp, present
+from spatialsim_env.scene import N_FEATURES
+
+WIDTH = N_FEATURES  # of node and global features
+HIDDEN = 16
+
+
+@dataclass
+class Objects:
+    """A batch of sets between two rounds, objects first."""
+
+    nodes: Tensor  # (n, B, 10), zero where padding
+    total: Tensor  # (B, 10), the global feature u
+    held: Tensor  # (n, B, 1) of bool, where an object is
+
+
+def objects_of(scenes: Tensor) -> Objects:
+    """The set of a scene before the first round, its u the mean of the objects: (B, n, 10)."""
+    nodes = scenes.transpose(0, 1)
+    held = present(nodes)[..., None]
+    nodes = nodes * held
+    return Objects(nodes, nodes.sum(0) / held.sum(0), held)
+
+
+class RecurrentDeepSetRound(Branch):
+    """x' = node(x, u), then u' = global(sum x', u)."""
+
+    width = WIDTH
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.node = mlp(2 * WIDTH, HIDDEN, HIDDEN, WIDTH)
+        self.total = mlp(2 * WIDTH, HIDDEN, HIDDEN, WIDTH)
+
+    def begin(self, scenes: Tensor) -> Objects:
+        return objects_of(scenes)
+
+    def forward(self, state: Objects) -> Objects:
+        nodes = self.node(torch.cat([state.nodes, state.total.expand_as(state.nodes)], dim=-1)) * state.held
+        return Objects(nodes, self.total(torch.cat([nodes.sum(0), state.total], dim=-1)), state.held)
+
+    def summary(self, state: Objects) -> Tensor:
+        return state.total
+
+
+class SingleRDS(OneBranch):
+    """Recurrent Deep Set for Identification; 2,038 weights."""
+
+    kind = "rds_single"
+    hidden = (HIDDEN, HIDDEN)
+
+    def make_branch(self) -> Branch:
+        return RecurrentDeepSetRound()
+
+
+class RDS(TwoBranches):
+    """Recurrent Deep Set for Discrimination; 3,754 weights (the paper's table says 5,326)."""
+
+    kind = "rds"
+    hidden = (HIDDEN, HIDDEN)
+
+    def make_branch(self) -> Branch:
+        return RecurrentDeepSetRound()
+
+
+class SumOfObjects(Branch):
+    """rho(sum phi(x)): one round, without any exchange between objects."""
+
+    def __init__(self, phi: tuple[int, ...], rho: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.width = (rho or phi)[-1]
+        self.phi = mlp(*phi)
+        self.rho = mlp(*rho) if rho else None
+
+    def begin(self, scenes: Tensor) -> Objects:
+        return objects_of(scenes)
+
+    def forward(self, state: Objects) -> Objects:
+        total = (self.phi(state.nodes) * state.held).sum(0)
+        return Objects(state.nodes, total if self.rho is None else self.rho(total), state.held)
+
+    def summary(self, state: Objects) -> Tensor:
+        return state.total
+
+
+class SingleDeepSet(OneBranch):
+    """Deep Set for Identification; 2,386 weights."""
+
+    kind = "deep_set_single"
+    hidden = 4 * (HIDDEN,)
+
+    def make_branch(self) -> Branch:
+        return SumOfObjects((WIDTH, *5 * (HIDDEN,)))
+
+
+class DeepSet(TwoBranches):
+    """Deep Set for Discrimination, one round; 4,870 weights (the paper's table says 5,274)."""
+
+    kind = "deep_set"
+    hidden = 3 * (HIDDEN,)
+    Config = ModelConfig
+
+    def make_branch(self) -> Branch:
+        return SumOfObjects((WIDTH, *4 * (HIDDEN,)), (*4 * (HIDDEN,), WIDTH))
