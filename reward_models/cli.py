@@ -61,20 +61,27 @@ def generate(
     names: Annotated[
         list[str] | None, typer.Argument(help="Data sets, as discrimination/3-8/stage1. Without one, all are listed.")
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All data sets of the paper.")] = False,
     seed: Seed = 0,
-    size: Annotated[int | None, typer.Option(help="Samples; the paper's number by default.")] = None,
+    size: Annotated[int | None, typer.Option(help="Samples per set; the paper's number by default.")] = None,
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("data"),
 ) -> None:
-    """Write data sets of the paper: NAME.npz and its manifest NAME.json."""
+    """Write data sets of the paper: NAME.npz and its manifest NAME.json. Run again, it makes what is missing."""
     from spatialsim_env import datasets
 
-    if not names:
+    if everything and names:
+        raise ValueError(f"--all and {names[0]} contradict each other; accepted is one of them")
+    chosen = list(datasets.NAMES) if everything else list(names or [])
+    if not chosen:
         for name, named in datasets.REGISTRY.items():
-            print(f"{name:32} {named.size:>8,} samples")
+            print(f"{name:32} {named.size:>8,} samples {datasets.expected_bytes(name) / 1e6:>8.1f} MB")
         return
-    for name in names:
-        datasets.named(name)
-    for name in names:
+    total = sum(datasets.expected_bytes(name, size) for name in chosen)
+    print(f"{len(chosen)} data set{'s' * (len(chosen) > 1)}, some {total / 1e6:,.1f} MB, into {out}")
+    for name in chosen:
+        if datasets.is_made(name, out, seed, size):
+            print(f"{out / name}.json: there already")
+            continue
         manifest = datasets.generate(name, out, seed, size)
         megabytes = manifest.with_suffix(".npz").stat().st_size / 1e6
         print(f"{manifest}: {datasets.read_manifest(manifest)['samples']:,} samples, {megabytes:.1f} MB")

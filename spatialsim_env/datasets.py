@@ -28,6 +28,7 @@ from spatialsim_env.tasks import RANGES, STAGES, Discrimination, Identification,
 
 FORMAT = 1
 _N_NUMBERS = N_FEATURES - len(SHAPES)  # features of an object besides its shape
+_BYTES_PER_OBJECT = 1 + 4 * _N_NUMBERS
 
 
 class DataSetError(ValueError):
@@ -88,17 +89,44 @@ def generate(name: str, root: str | os.PathLike[str], seed: int = 0, size: int |
         DataSetError: an unknown name.
         OSError: the files cannot be written; nothing half-written is left under the names.
     """
-    chosen = named(name)
+    return save(sample(name, seed, size), Path(root) / name, _settings(name, seed))
+
+
+def _settings(name: str, seed: int) -> dict[str, Any]:
+    """What the manifest of a named set says about its making, as JSON gives it back."""
+    task = named(name).task
+    low, high = task.object_range
     settings = {
         "name": name,
         "seed": seed,
-        "task": type(chosen.task).__name__,
-        "n_objects": chosen.task.n_objects,
-        "max_rotation": chosen.task.max_rotation,
+        "task": type(task).__name__,
+        "n_objects": low if low == high else [low, high],
+        "max_rotation": task.max_rotation,
     }
-    if isinstance(chosen.task, Identification):
-        settings["reference_seed"] = chosen.task.reference_seed
-    return save(sample(name, seed, size), Path(root) / name, settings)
+    if isinstance(task, Identification):
+        settings["reference_seed"] = task.reference_seed
+    return settings
+
+
+def expected_bytes(name: str, size: int | None = None) -> int:
+    """Size on disk of a named set, to a few per cent: 29 bytes an object, 2 or 3 a sample."""
+    chosen = named(name)
+    samples = chosen.size if size is None else size
+    scenes = 1 if isinstance(chosen.task, Identification) else 2
+    mean_objects = sum(chosen.task.object_range) / 2
+    return round(samples * (scenes * (_BYTES_PER_OBJECT * mean_objects + 1) + 1))
+
+
+def is_made(name: str, root: str | os.PathLike[str], seed: int = 0, size: int | None = None) -> bool:
+    """Whether a named set lies under ``root``, whole and made by this version with this seed and size."""
+    try:
+        manifest = read_manifest(Path(root) / name)
+        wanted = named(name).size if size is None else size
+        same = manifest["settings"] == _settings(name, seed) and manifest["samples"] == wanted
+        data, _ = _files(Path(root) / name)
+        return same and manifest["version"] == spatialsim_env.__version__ and sha256(data) == manifest["sha256"]
+    except (DataSetError, KeyError, FileNotFoundError):
+        return False
 
 
 def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any] | None = None) -> Path:

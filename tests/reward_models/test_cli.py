@@ -54,6 +54,14 @@ def test_generate_lists_and_writes(tmp_path):
     assert len(datasets.load(tmp_path / "identification/n3/test")) == 50
 
 
+def test_generate_all_makes_what_is_missing(tmp_path):
+    run("generate", "identification/n7/train", "--size", 3, "--out", tmp_path)
+    text = run("generate", "--all", "--size", 3, "--out", tmp_path)
+    assert text.splitlines()[0].startswith(f"{len(datasets.NAMES)} data sets, some 0.")
+    assert text.count("there already") == 1
+    assert run("generate", "--all", "--size", 3, "--out", tmp_path).count("there already") == len(datasets.NAMES)
+
+
 @pytest.mark.parametrize(
     ("model", "options", "n_weights"),
     [
@@ -99,6 +107,7 @@ def test_render(tmp_path):
     ("arguments", "message"),
     [
         (["generate", "nothing"], "data set 'nothing' is unknown"),
+        (["generate", "--all", "identification/n3/test"], "--all and identification/n3/test contradict"),
         (["train", "transformer", "--out", "x"], "'transformer'; accepted are"),
         (["train", "matching", "--out", "x", "--n-objects", "many"], "'many'"),
         (["train", "matching", "--out", "x", "--negative", "upside_down"], "'upside_down' is unknown"),

@@ -111,3 +111,22 @@ def test_a_failed_write_leaves_the_old_set(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         generate("identification/n3/test", tmp_path, seed=1, size=20)
     assert {path: path.read_bytes() for path in manifest.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_expected_bytes(name, tmp_path):
+    data = generate(name, tmp_path, size=2000).with_suffix(".npz")
+    assert datasets.expected_bytes(name, 2000) == pytest.approx(data.stat().st_size, rel=0.05)
+
+
+def test_is_made(tmp_path):
+    name = "identification/n3/test"
+    assert not datasets.is_made(name, tmp_path, size=30)
+    data = generate(name, tmp_path, seed=1, size=30).with_suffix(".npz")
+    assert datasets.is_made(name, tmp_path, seed=1, size=30)
+    assert not datasets.is_made(name, tmp_path, seed=2, size=30)
+    assert not datasets.is_made(name, tmp_path, seed=1, size=31)
+    data.write_bytes(data.read_bytes()[:-1])
+    assert not datasets.is_made(name, tmp_path, seed=1, size=30)
+    data.unlink()
+    assert not datasets.is_made(name, tmp_path, seed=1, size=30)
