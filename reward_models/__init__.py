@@ -18,6 +18,8 @@ __all__ = ["LearnedModel", "LearnedReward", "load"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from reward_models import learned_reward
-
+    try:
+        from reward_models import learned_reward
+    except ImportError as error:
+        raise ImportError(f'{name} needs the networks: pip install "spatialsim-env[learn]" ({error})') from error
     return getattr(learned_reward, name)

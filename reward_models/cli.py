@@ -89,16 +89,20 @@ def generate(
 
 @app.command()
 def train(
-    model: Annotated[str, typer.Argument(help="matching, mpgnn, or mpgnn_single (Identification).")],
+    model: Annotated[
+        str, typer.Argument(help="A model; a wrong name lists them, those in _single are for Identification.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the run; run again to resume.")],
-    n_objects: Objects = "3-8",
+    n_objects: Annotated[
+        str | None, typer.Option(help="Objects per scene: 3-8 by default, or one number, 5, for Identification.")
+    ] = None,
     negative: Negative = "redrawn",
-    samples: Annotated[int, typer.Option(help="Samples per stage (Identification: in all, the paper has 10,000).")] = 0,
+    samples: Annotated[int | None, typer.Option(help="Samples per stage; the paper's number by default.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs per stage; the paper's number by default.")] = None,
     curriculum: Annotated[
         bool | None, typer.Option(help="The paper's five stages of growing rotations; the model's own way by default.")
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Epochs per stage (Identification: in all).")] = 0,
-    reference_seed: Annotated[int, typer.Option(help="Reference scene of Identification.")] = 0,
+    reference_seed: Annotated[int | None, typer.Option(help="Reference scene of Identification; 0 by default.")] = None,
     data: Annotated[str | None, typer.Option(help="Folder of generated sets, as data/discrimination/3-8.")] = None,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
@@ -111,17 +115,20 @@ def train(
 
     if model not in models.REGISTRY:
         raise ValueError(f"model is {model!r}; accepted are {', '.join(models.REGISTRY)}")
-    changes: dict[str, Any] = {"model": model, "negative": negative, "seed": seed, "data": data}
-    changes |= {"samples_per_stage": samples} if samples else {}
-    changes |= {"epochs_per_stage": epochs} if epochs else {}
     kind = models.REGISTRY[model]
+    changes: dict[str, Any] = {"model": model, "negative": negative, "seed": seed, "data": data}
+    wanted = {"samples_per_stage": samples, "epochs_per_stage": epochs}
+    changes |= {name: value for name, value in wanted.items() if value is not None}
     if not kind.two_inputs:
-        n = objects("5" if n_objects == "3-8" else n_objects)
-        config = TrainingConfig.identification(n, reference_seed=reference_seed, **changes)  # type: ignore[arg-type]
-    elif kind.curriculum if curriculum is None else curriculum:
-        config = TrainingConfig(n_objects=objects(n_objects), **changes)
+        if curriculum:
+            raise ValueError(f"--curriculum and {model} contradict each other: Identification has one stage")
+        n = objects(n_objects or "5")
+        config = TrainingConfig.identification(n, reference_seed=reference_seed or 0, **changes)  # type: ignore[arg-type]
+    elif reference_seed is not None:
+        raise ValueError(f"--reference-seed and {model} contradict each other: it has no one reference scene")
     else:
-        config = TrainingConfig.plain(n_objects=objects(n_objects), **changes)
+        make = TrainingConfig if (kind.curriculum if curriculum is None else curriculum) else TrainingConfig.plain
+        config = make(n_objects=objects(n_objects or "3-8"), **changes)
     trained = train_model(config, out, device=device, tensorboard=tensorboard)
     print(f"{out}: {model}, {trained.n_weights:,} weights")
 
@@ -147,7 +154,9 @@ def evaluate(
             truth = truth_on(Discrimination((low, high), negative=negative), size, seed)
             print(f"  {low}-{high} objects: {found}; the truth {truth.value:.4f}")
         return
-    training = model.task["training"]
+    training = model.task.get("training")
+    if training is None:
+        raise ValueError(f"{path} does not say which reference scene it was trained on; accepted are trained networks")
     task = Identification(training["n_objects"], negative=negative, reference_seed=training["reference_seed"])
     truth = truth_on(task, size, seed)
     print(f"  {task.n_objects} objects: {accuracy_on(model.module, task, size, seed)}; the truth {truth.value:.4f}")
@@ -269,7 +278,8 @@ def main() -> None:
         print("stopped; run the same command again to go on", file=sys.stderr)
         sys.exit(130)
     except EXPECTED as error:
-        print(f"spatialsim: {error}", file=sys.stderr)
+        remedy = '; pip install "spatialsim-env[all]" brings it' if isinstance(error, ModuleNotFoundError) else ""
+        print(f"spatialsim: {error}{remedy}", file=sys.stderr)
         sys.exit(1)
 
 

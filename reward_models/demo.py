@@ -14,8 +14,9 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
@@ -28,6 +29,7 @@ from reward_models.agents import configs
 from reward_models.agents.configs import AgentConfig
 from reward_models.training import TrainingConfig
 from spatialsim_env.files import replaced
+from spatialsim_env.pictures import import_pygame
 from spatialsim_env.tasks import RANGES, Discrimination
 
 TRUTH, RANDOM = "truth", "random agent"
@@ -95,37 +97,57 @@ def run(
         ValueError: the directory holds a demo with other settings.
     """
     config, folder, start = config.seeded(), Path(directory), time.perf_counter()
+    _check_drawing()
+    _claim(folder, config)
+    summary_file = folder / "summary.json"
 
     def tell(text: str) -> None:
         say(f"[{time.perf_counter() - start:5.0f} s] {text}")
 
-    _claim(folder, config)
-    networks, agents = _work(config, folder, tell)
-    summary = {
-        "settings": config.to_json(),
-        "commit": _commit(),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-        "networks": {name: networks[name] for name in (TRUTH, *config.networks)},
-        "agents": {name: agents[name] for name in (RANDOM, TRUTH, *config.networks)},
-        "seconds": time.perf_counter() - start,
-    }
-    with replaced(folder / "summary.json") as temporary:
-        temporary.write_text(json.dumps(summary, indent=2) + "\n")
-    tell("drawing an episode of each agent")
+    if summary_file.exists():
+        tell(f"{folder} holds this demo already; another folder makes it anew")
+        summary: dict[str, Any] = json.loads(summary_file.read_text())
+    else:
+        networks, agents = _work(config, folder, tell)
+        summary = {
+            "settings": config.to_json(),
+            "commit": _commit(),
+            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            "networks": {name: networks[name] for name in (TRUTH, *config.networks)},
+            "agents": {name: agents[name] for name in (RANDOM, TRUTH, *config.networks)},
+            "seconds": time.perf_counter() - start,
+        }
+        with replaced(summary_file) as temporary:
+            temporary.write_text(json.dumps(summary, indent=2) + "\n")
+    tell("drawing an episode of an agent")
     pictures = draw(config, folder)
     say("\n" + report(summary) + "\n")
-    for path in (folder / "summary.json", *pictures):
+    for path in (summary_file, *pictures):
         say(f"wrote {path}")
     return summary
 
 
+def _check_drawing() -> None:
+    """Fail before the work, not after it."""
+    import_pygame()
+    try:
+        import PIL  # noqa: F401
+    except ImportError as error:
+        raise ImportError('the demo draws: pip install "spatialsim-env[render]"') from error
+
+
 def _claim(folder: Path, config: DemoConfig) -> None:
-    """Make the folder this demo's own, or refuse."""
-    file, settings = folder / "settings.json", config.to_json()
-    if file.exists() and json.loads(file.read_text()) != settings:
-        raise ValueError(f"{folder} holds a demo with other settings; choose another folder, or remove it")
+    """Make the folder this demo's own, or refuse: other settings, or an unfinished demo of another commit."""
+    file, claim = folder / "settings.json", {"settings": config.to_json(), "commit": _commit()}
+    if file.exists():
+        there = json.loads(file.read_text())
+        finished = (folder / "summary.json").exists()
+        if there["settings"] != claim["settings"] or (not finished and there["commit"] != claim["commit"]):
+            what = "other settings" if there["settings"] != claim["settings"] else f"commit {there['commit']}"
+            raise ValueError(f"{folder} holds a demo with {what}; choose another folder (--out), or remove it")
+        return
     with replaced(file) as temporary:
-        temporary.write_text(json.dumps(settings, indent=2) + "\n")
+        temporary.write_text(json.dumps(claim, indent=2) + "\n")
 
 
 def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tuple[dict[str, Row], dict[str, Row]]:
@@ -133,7 +155,7 @@ def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tupl
     networks: dict[str, Row] = {}
     agents: dict[str, list[Row]] = {name: [] for name in (RANDOM, TRUTH, *config.networks)}
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, context, initializer=_one_thread) as pool:
+    with _workers(context) as pool:
         jobs: dict[Future[Row], tuple[str, str]] = {}
 
         def submit_agents(name: str, reward: str) -> None:
@@ -162,6 +184,16 @@ def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tupl
                 if name != TRUTH:
                     submit_agents(name, str(_folder(folder, name)))
     return networks, {name: _pooled(found) for name, found in agents.items()}
+
+
+@contextmanager
+def _workers(context: Any) -> Iterator[ProcessPoolExecutor]:
+    """Two processes of one thread each; after an error, jobs that have not begun are dropped."""
+    pool = ProcessPoolExecutor(2, context, initializer=_one_thread)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _pooled(found: list[Row]) -> Row:

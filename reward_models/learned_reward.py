@@ -22,7 +22,7 @@ from reward_models.batch import to_tensor
 from reward_models.evaluation import judging, rows_at_once
 from reward_models.models import RewardModel
 from spatialsim_env import goals
-from spatialsim_env.scene import SHAPE, SceneError, as_batch, validate
+from spatialsim_env.scene import SHAPE, SIZE, SceneError, as_batch, present, validate
 
 KINDS = ("sparse", "dense")
 HUB = "hub:"
@@ -167,11 +167,13 @@ class LearnedReward:
             ValueError: a model of one input, and a goal that is not its reference up to similarity.
         """
         judge = self.model.score if self.kind == "sparse" else self.model.probability
+        rows = _comparable(achieved, desired)
+        judged = np.full(len(achieved), -np.inf)
         if self.model.two_inputs:
-            judged = np.where(_same_shapes(achieved, desired), judge(desired, achieved), -np.inf)
+            judged[rows] = judge(desired[rows], achieved[rows])
         else:
             self._check_goals(desired)
-            judged = judge(achieved)
+            judged[rows] = judge(achieved[rows])
         if self.kind == "sparse":
             return np.where(judged > 0, 0.0, -1.0)
         return np.maximum(judged, 0).astype(np.float64) - 1.0
@@ -232,10 +234,11 @@ def _checked(scenes: ArrayLike, name: str) -> NDArray[Any]:
     return batch
 
 
-def _same_shapes(achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether both scenes hold as many of each shape, (B,)."""
+def _comparable(achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether both scenes hold objects, as many of each shape and all of some size, (B,)."""
     counts = [scenes[..., SHAPE].sum(axis=1) for scenes in (achieved, desired)]
-    return (counts[0] == counts[1]).all(axis=-1)
+    sized = [((scenes[..., SIZE] > 0) == present(scenes)).all(axis=1) for scenes in (achieved, desired)]
+    return (counts[0] == counts[1]).all(axis=-1) & counts[0].any(axis=-1) & sized[0] & sized[1]
 
 
 def _rebuild(

@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 
 import spatialsim_env
 from spatialsim_env.files import replaced, sha256
-from spatialsim_env.scene import N_FEATURES, SHAPE, SHAPES, present
+from spatialsim_env.scene import N_FEATURES, SHAPE, SHAPES, present, validate
 from spatialsim_env.tasks import RANGES, STAGES, Discrimination, Identification, Samples, Task
 
 FORMAT = 1
+_MANIFEST = {"version": str, "samples": int, "n_max": int, "one_reference": bool, "sha256": str, "settings": dict}
 _N_NUMBERS = N_FEATURES - len(SHAPES)  # features of an object besides its shape
+_MOST_OBJECTS = 255  # a count is one byte
 _BYTES_PER_OBJECT = 1 + 4 * _N_NUMBERS
 
 
@@ -134,7 +136,18 @@ def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any
 
     Args:
         settings: kept in the manifest, for whoever reads it.
+
+    Raises:
+        SceneError: what is not a scene.
+        DataSetError: parts of unequal length, or more than 255 objects a scene.
     """
+    lengths = [len(part) for part in (samples.target, samples.reference, samples.label)]
+    if len(set(lengths)) != 1 or samples.target.shape != samples.reference.shape:
+        raise DataSetError(f"target, reference and label hold {lengths} samples; accepted are equal scenes and labels")
+    if samples.target.shape[1] > _MOST_OBJECTS:
+        raise DataSetError(f"scenes have {samples.target.shape[1]} rows; accepted are up to {_MOST_OBJECTS}")
+    validate(samples.target, "target")
+    validate(samples.reference, "reference")
     data, manifest = _files(path)
     data.parent.mkdir(parents=True, exist_ok=True)
     one_reference = len(samples) > 0 and samples.reference.strides[0] == 0
@@ -173,12 +186,19 @@ def load(path: str | os.PathLike[str]) -> Samples:
         raise DataSetError(
             f"{data} is cut or changed: SHA-256 {digest[:12]}, its manifest says {manifest['sha256'][:12]}"
         )
-    with np.load(data, allow_pickle=False) as arrays:
-        scenes = {part: _unpack(arrays, part, manifest["n_max"]) for part in ("target", "reference")}
-        label = arrays["label"].astype(np.float32)
-    if manifest["one_reference"]:
-        scenes["reference"] = np.broadcast_to(scenes["reference"][0], scenes["target"].shape)
-    return Samples(scenes["target"], scenes["reference"], label)
+    try:
+        with np.load(data, allow_pickle=False) as arrays:
+            target, reference = (_unpack(arrays, part, manifest["n_max"]) for part in ("target", "reference"))
+            label = arrays["label"].astype(np.float32)
+    except (ValueError, IndexError, KeyError) as error:
+        raise DataSetError(f"{data} does not fit its manifest: {error}") from error
+    expected = 1 if manifest["one_reference"] else manifest["samples"]
+    if len(target) != manifest["samples"] or len(label) != len(target) or len(reference) != expected:
+        raise DataSetError(
+            f"{data} does not fit its manifest: {len(target)} targets, {len(reference)} references and {len(label)} "
+            f"labels, where it says {manifest['samples']} samples"
+        )
+    return Samples(target, np.broadcast_to(reference, target.shape) if manifest["one_reference"] else reference, label)
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -197,6 +217,11 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(text, dict) or text.get("format") != FORMAT:
         found = text.get("format") if isinstance(text, dict) else text
         raise DataSetError(f"{manifest} has format {found!r}; accepted is {FORMAT}")
+    wrong = [key for key, kind in _MANIFEST.items() if not isinstance(text.get(key), kind)]
+    if wrong:
+        raise DataSetError(
+            f"{manifest} lacks {', '.join(wrong)}, or holds something else there; generate the set again"
+        )
     return text
 
 

@@ -18,7 +18,7 @@ from spatialsim_env.dynamics import Dynamics
 from spatialsim_env.episodes import Episodes
 from spatialsim_env.goals import TOLERANCES, Criterion, Tolerances, criterion_of
 from spatialsim_env.scene import COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE, SceneError, as_batch
-from spatialsim_env.tasks import object_range
+from spatialsim_env.tasks import check_seed, object_range
 
 OBSERVATIONS = ("state", "pixels")
 PIXELS = 84  # side of the picture that observation="pixels" gives
@@ -45,10 +45,10 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
     order, ``observation`` a copy of ``achieved_goal`` or, with ``observation="pixels"``, a picture of the arena
     (84, 84, 3) uint8. Actions: ``dynamics.py``.
 
-    ``info`` carries, at every step: ``is_success`` (the truth, now), ``ever_success`` (the truth, at any step so
-    far), ``distance`` (the truth's), ``reward_true`` (the truth's sparse reward), ``reward_model`` (the reward that
-    is plugged in, as returned) and ``is_success_model`` (whether that reward says achieved). The horizon truncates
-    through ``max_episode_steps`` of ``gym.make``.
+    ``info`` carries, at every reset and step: ``is_success`` (the truth, now), ``ever_success`` (the truth, at any
+    step so far), ``distance`` (the truth's), ``reward_true`` (the truth's sparse reward), ``reward_model`` (the reward
+    that is plugged in, as returned) and ``is_success_model`` (whether that reward says achieved). The horizon
+    truncates through ``max_episode_steps`` of ``gym.make``.
 
     Args:
         n_objects: an int or (low, high).
@@ -99,7 +99,6 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
         self.set_reward(rewards.resolve(reward, self.criterion))
         self.action_space = self.dynamics.action_space
         self.observation_space: spaces.Space[Any] = self._observation_space()
-        self._truth = rewards.TruthReward("sparse", self.criterion)
         self._achieved: NDArray[np.float32] | None = None  # (1, n_max, 10)
         self._viewer: Any = None
 
@@ -120,6 +119,8 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
         if isinstance(reward, str):
             self.reward = rewards.resolve(reward, self.criterion)
             return
+        if isinstance(reward, type):
+            raise TypeError(f"reward is the class {reward.__name__}; accepted is an object of it")
         missing = [name for name in ("name", "success_threshold", "__call__") if not hasattr(reward, name)]
         if missing:
             raise TypeError(f"reward is a {type(reward).__name__} without {', '.join(missing)}; see rewards.Reward")
@@ -131,20 +132,20 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
         """Begin an episode; it takes one block of numbers from the environment's own stream. No options exist.
 
         Raises:
-            ValueError: an option.
+            ValueError: an option, or a goal that the reward cannot judge.
         """
-        super().reset(seed=seed)
         if options:
             raise ValueError(f"reset option {next(iter(options))!r} is unknown; there are none")
+        super().reset(seed=seed)
         block = self.np_random.random((1, self.episodes.n_uniform), np.float32)
         episode = self.episodes.begin(block)
-        self._achieved, self._desired = episode.achieved, episode.desired
+        info = self._judge(episode.achieved, episode.desired, episode.distance, ever_success=False)
+        self._achieved, self._desired, self._distance = episode.achieved, episode.desired, episode.distance
         self._matching = None if episode.interchangeable[0] else episode.matching
         self._ever_success, self._steps = False, 0
-        self._distance = episode.distance
         if self.render_mode == "human":
             self.render()
-        return self._observation(), {"is_success": False, "distance": float(self._distance[0])}
+        return self._observation(), info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Move and turn objects; the horizon is TimeLimit's.
@@ -152,32 +153,51 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
         Raises:
             ActionError: a wrong shape or numbers that are not finite; the state is unchanged.
             ResetNeeded: before the first reset.
+            ValueError: the reward is not a finite number; the state is unchanged.
         """
         if self._achieved is None:
             raise gym.error.ResetNeeded("call reset before step")
-        self._achieved = self.dynamics.step(self._achieved, np.asarray(action)[None])
+        achieved = self.dynamics.step(self._achieved, np.asarray(action)[None])
+        distance = self.criterion.align(achieved, self._desired, self._matching).distance
+        info = self._judge(achieved, self._desired, distance, self._ever_success)
+        self._achieved, self._distance, self._ever_success = achieved, distance, info["ever_success"]
         self._steps += 1
-        self._distance = self.criterion.align(self._achieved, self._desired, self._matching).distance
-        value = self._value()
-        success = bool(self._distance[0] <= 1)
-        self._ever_success = self._ever_success or success
-        info = {
+        if self.render_mode == "human":
+            self.render()
+        terminated = info["is_success"] and self.terminate_on_success
+        return self._observation(), info["reward_model"], terminated, False, info
+
+    def _judge(
+        self,
+        achieved: NDArray[np.float32],
+        desired: NDArray[np.float32],
+        distance: NDArray[np.float64],
+        ever_success: bool,
+    ) -> dict[str, Any]:
+        """What the truth and the plugged-in reward say of one pair of scenes (1, n_max, 10): ``info``."""
+        if isinstance(self.reward, rewards.TruthReward) and self.reward.criterion == self.criterion:
+            value = float(self.reward.from_distance(distance)[0])
+        else:
+            value = float(self._rewards(achieved, desired)[0])
+        success = bool(distance[0] <= 1)
+        return {
             "is_success": success,
-            "ever_success": self._ever_success,
-            "distance": float(self._distance[0]),
-            "reward_true": float(self._truth.from_distance(self._distance)[0]),
+            "ever_success": ever_success or success,
+            "distance": float(distance[0]),
+            "reward_true": float(rewards.sparse_from_distance(distance)[0]),
             "reward_model": value,
             "is_success_model": bool(value >= self.reward.success_threshold),
         }
-        if self.render_mode == "human":
-            self.render()
-        return self._observation(), value, success and self.terminate_on_success, False, info
 
-    def _value(self) -> float:
-        if isinstance(self.reward, rewards.TruthReward) and self.reward.criterion == self.criterion:
-            return float(self.reward.from_distance(self._distance)[0])
-        assert self._achieved is not None
-        return float(self.reward(self._achieved, self._desired)[0])
+    def _rewards(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
+        """The plugged-in reward of a batch, (B,), which may read the scenes only."""
+        scenes = [scenes.view() for scenes in (achieved, desired)]
+        for view in scenes:
+            view.flags.writeable = False
+        values = np.asarray(self.reward(*scenes), np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError(f"reward {self.reward.name!r} gave {values[~np.isfinite(values)][0]}, not a finite number")
+        return values
 
     def compute_reward(self, achieved_goal: ArrayLike, desired_goal: ArrayLike, info: Any = None) -> Any:
         """The plugged-in reward as a pure function of the two goals.
@@ -191,6 +211,7 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
 
         Raises:
             SceneError: other shapes, unequal batches, numbers that are not finite.
+            ValueError: the reward is not a finite number, or cannot judge such a goal.
         """
         achieved, batched = as_batch(achieved_goal, "achieved_goal")
         desired, _ = as_batch(desired_goal, "desired_goal")
@@ -198,7 +219,7 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
             raise SceneError(f"achieved_goal holds scenes {achieved.shape} and desired_goal {desired.shape}")
         if not (np.isfinite(achieved).all() and np.isfinite(desired).all()):
             raise SceneError("achieved_goal or desired_goal holds numbers that are not finite")
-        values = self.reward(achieved.astype(np.float32, copy=False), desired.astype(np.float32, copy=False))
+        values = self._rewards(achieved.astype(np.float32, copy=False), desired.astype(np.float32, copy=False))
         return values if batched else float(values[0])
 
     def _observation(self) -> Observation:
@@ -261,6 +282,7 @@ class IdentificationEnv(SpatialSimEnv):
     """``SpatialSim-Ident-v0``: one goal, a function of ``reference_seed`` and ``n_objects``."""
 
     def __init__(self, n_objects: int = 5, *, reference_seed: int = 0, **options: Any) -> None:
+        check_seed("reference_seed", reference_seed)
         if not isinstance(n_objects, (int, np.integer)):
             raise ValueError(f"n_objects is {n_objects!r}; SpatialSim-Ident-v0 has one reference scene: give an int")
         super().__init__(n_objects, reference_seed=reference_seed, **options)

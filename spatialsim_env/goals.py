@@ -59,7 +59,10 @@ def criterion_of(
         raise ValueError(f"criterion is {criterion!r}; accepted are {', '.join(CRITERIA)}")
     if orientation not in ORIENTATIONS:
         raise ValueError(f"orientation is {orientation!r}; accepted are {', '.join(ORIENTATIONS)}")
-    values = np.asarray(tolerances, np.float64)
+    try:
+        values = np.asarray(tolerances, np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.shape != (3,) or not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(f"tolerances are {tolerances!r}; accepted are three positive numbers: {Tolerances._fields}")
     return Criterion(criterion, Tolerances(*values.tolist()), orientation)

@@ -238,7 +238,7 @@ def by_name(negative: str | Negative) -> Negative:
         ValueError: an unknown name.
     """
     if not isinstance(negative, str):
-        if not callable(negative):
+        if isinstance(negative, type) or not (callable(negative) and hasattr(negative, "n_uniform")):
             raise TypeError(f"negative is {negative!r}; accepted are a name or an object such as Redrawn()")
         return negative
     names = negative.split("+")

@@ -7,6 +7,7 @@ the networks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -95,19 +96,21 @@ def resolve(name: str, criterion: Criterion | None = None) -> Reward:
     """
     if not isinstance(name, str):
         raise TypeError(
-            f"reward is a {type(name).__name__}; accepted are names ({', '.join(TRUTHS)}, hub:NAME, a path). "
+            f"reward is a {type(name).__name__}; accepted are names ({', '.join(TRUTHS)}, a path of a model). "
             "A live object goes in through env.unwrapped.set_reward(obj)"
         )
     if name in _VALUES:
         return TruthReward(name, criterion or Criterion())
+    missing: ImportError | None = None
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             resolver = entry.load()
         except ImportError as error:
-            raise ImportError(
-                f'reward {name!r} needs the networks: pip install "spatialsim-env[learn]" ({error})'
-            ) from error
+            missing = error
+            continue
         reward = resolver(name)
         if reward is not None:
             return reward
-    raise ValueError(f"reward {name!r} is unknown; accepted are {', '.join(TRUTHS)}, hub:NAME, or a path of a model")
+    if missing is not None and (os.sep in name or ":" in name or os.path.exists(name)):
+        raise ImportError(f'reward {name!r} needs the networks: pip install "spatialsim-env[learn]" ({missing})')
+    raise ValueError(f"reward {name!r} is unknown; accepted are {', '.join(TRUTHS)}, or a path of a model")

@@ -68,9 +68,12 @@ def as_batch(scenes: ArrayLike, name: str = "scenes") -> tuple[NDArray[Any], boo
     Raises:
         SceneError: another shape.
     """
-    array = np.asarray(scenes)
-    if not np.issubdtype(array.dtype, np.floating):
-        array = array.astype(np.float64)
+    try:
+        array = np.asarray(scenes)
+        if not np.issubdtype(array.dtype, np.floating):
+            array = array.astype(np.float64, casting="same_kind" if array.dtype.kind in "cSU" else "unsafe")
+    except (TypeError, ValueError) as error:
+        raise SceneError(f"{name} is not an array of real numbers: {error}") from error
     if array.ndim == 3 and array.shape[-1] == N_FEATURES:
         return array, True
     if array.ndim == 2 and array.shape[-1] == N_FEATURES:

@@ -179,7 +179,8 @@ class Identification(Task):
     reference_seed: int = 0  # the reference scene is a function of this and n_objects
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_objects, (int, np.integer)):
+        check_seed("reference_seed", self.reference_seed)
+        if isinstance(self.n_objects, bool) or not isinstance(self.n_objects, (int, np.integer)):
             raise ValueError(f"n_objects is {self.n_objects!r}; Identification has one reference scene: give an int")
         super().__post_init__()
 
@@ -203,6 +204,16 @@ def reference_scene(n_objects: int, reference_seed: int) -> NDArray[np.float32]:
     return reference
 
 
+def check_seed(name: str, seed: Any) -> None:
+    """Refuse what is not a seed.
+
+    Raises:
+        ValueError: not an int from 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"{name} is {seed!r}; accepted is an int from 0")
+
+
 def object_range(n_objects: int | tuple[int, int]) -> tuple[int, int]:
     """(least, greatest) number of objects from an int or a pair.
 
@@ -210,7 +221,7 @@ def object_range(n_objects: int | tuple[int, int]) -> tuple[int, int]:
         ValueError: something else.
     """
     pair = (n_objects, n_objects) if not isinstance(n_objects, (tuple, list)) else tuple(n_objects)
-    if len(pair) != 2 or not all(isinstance(n, (int, np.integer)) for n in pair):
+    if len(pair) != 2 or not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in pair):
         raise ValueError(f"n_objects is {n_objects!r}; accepted are an int or a pair of ints (low, high)")
     return int(pair[0]), int(pair[1])
 

@@ -55,6 +55,26 @@ def test_a_learned_reward_without_torch_says_what_to_install():
     assert 'pip install "spatialsim-env[learn]"' in run(code)
 
 
+def test_a_misspelt_reward_without_torch_is_unknown():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import gymnasium\n"
+        "try: gymnasium.make('spatialsim_env:SpatialSim-Discrim-v0', reward='spare')\n"
+        "except ValueError as error: print(error)"
+    )
+    assert "'spare' is unknown; accepted are sparse, dense" in run(code)
+
+
+def test_load_without_torch_says_what_to_install():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import reward_models\n"
+        "try: reward_models.load\n"
+        "except ImportError as error: print(error)"
+    )
+    assert 'pip install "spatialsim-env[learn]"' in run(code)
+
+
 def test_importing_twice_is_quiet():
     code = "import importlib, spatialsim_env; importlib.reload(spatialsim_env); print('quiet')"
     assert run(code) == "quiet"
@@ -92,9 +112,19 @@ def test_requirements_have_lower_bounds_and_only_a_major_version_as_upper():
         assert major in upper[name]
 
 
-def test_constraints_pin_every_requirement():
-    pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
-    needed = {
-        Requirement(text).name for text in re.findall(r'^    "([^"]+)",', PYPROJECT, re.MULTILINE) if ">=" in text
-    }
-    assert needed - pinned == set()
+def requirements() -> list[Requirement]:
+    """All that pyproject.toml asks for, extras included, apart from the package itself."""
+    block = PYPROJECT.split("dependencies = [", 1)[1].split("\n[project.scripts]")[0]
+    return [Requirement(text) for text in re.findall(r'"([^"]+)"', block) if not text.startswith("spatialsim-env")]
+
+
+def test_constraints_pin_every_requirement_on_every_python():
+    pins = [Requirement(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
+    needed = {requirement.name: requirement.specifier for requirement in requirements()}
+    assert len(needed) > 15
+    for python in ("3.10", "3.11", "3.13"):
+        applying = [pin for pin in pins if pin.marker is None or pin.marker.evaluate({"python_version": python})]
+        pinned = {pin.name: next(iter(pin.specifier)).version for pin in applying}
+        assert len(pinned) == len(applying)
+        assert needed.keys() - pinned.keys() == set()
+        assert all(specifier.contains(pinned[name]) for name, specifier in needed.items())

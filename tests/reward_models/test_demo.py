@@ -68,6 +68,14 @@ def test_pictures_are_written(finished):
 def test_a_second_run_trains_nothing_again(finished):
     folder, summary, _ = finished
     trained = {path: path.stat().st_mtime_ns for path in folder.rglob("agent.zip")}
+    assert demo.run(tiny(seed=3), folder, lambda line: None) == summary
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("agent.zip")} == trained
+
+
+def test_what_was_finished_is_kept_when_the_demo_was_killed(finished):
+    folder, summary, _ = finished
+    (folder / "summary.json").unlink()
+    trained = {path: path.stat().st_mtime_ns for path in folder.rglob("agent.zip")}
     again = demo.run(tiny(seed=3), folder, lambda line: None)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("agent.zip")} == trained
     assert again["agents"] == summary["agents"]

@@ -89,12 +89,12 @@ def test_copies_in_mid_episode_have_equal_futures(duplicate, untrained):
 
 
 def _loaded_after(path: str) -> tuple[bool, bool, float, int]:
-    """In a fresh process: is the model there before the first step, and after it; the reward; torch's threads."""
+    """In a fresh process: is the model there before the first use, and after it; the reward; torch's threads."""
     env = gym.make(DISCRIM, reward=path, n_objects=3)
-    env.reset(seed=0)
     reward = env.unwrapped.reward
     before = reward._model is not None
     torch.set_num_threads(2)
+    env.reset(seed=0)
     value = env.step(np.zeros(9, np.float32))[1]
     return before, reward._model is not None, value, torch.get_num_threads()
 

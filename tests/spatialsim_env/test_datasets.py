@@ -10,7 +10,8 @@ import pytest
 from spatialsim_env import datasets
 from spatialsim_env.datasets import NAMES, DataSetError, generate, load, named, sample, save
 from spatialsim_env.negatives import Displaced
-from spatialsim_env.tasks import Discrimination, Identification
+from spatialsim_env.scene import SceneError
+from spatialsim_env.tasks import Discrimination, Identification, Samples
 
 SMALL = ("identification/n5/train", "discrimination/3-8/stage1", "discrimination/9-20/test")
 
@@ -130,3 +131,32 @@ def test_is_made(tmp_path):
     assert not datasets.is_made(name, tmp_path, seed=1, size=30)
     data.unlink()
     assert not datasets.is_made(name, tmp_path, seed=1, size=30)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sha256": None}, "lacks sha256"),
+        ({"n_max": "a"}, "lacks n_max"),
+        ({"n_max": 2}, "does not fit its manifest"),
+        ({"samples": 7}, "it says 7 samples"),
+        ({"one_reference": True}, "20 references"),
+    ],
+)
+def test_a_manifest_that_does_not_fit(changes, message, tmp_path):
+    manifest = generate("discrimination/3-8/test", tmp_path, size=20)
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | changes))
+    with pytest.raises(DataSetError, match=message):
+        load(manifest)
+
+
+def test_what_is_not_saved(tmp_path):
+    good = Discrimination(3).sample(10, np.random.default_rng(0))
+    with pytest.raises(DataSetError, match=r"\[10, 10, 4\]"):
+        save(Samples(good.target, good.reference, good.label[:4]), tmp_path / "uneven")
+    with pytest.raises(SceneError, match="not a finite number"):
+        save(Samples(good.target * np.nan, good.reference, good.label), tmp_path / "nan")
+    wide = np.zeros((10, 300, 10), np.float32)
+    with pytest.raises(DataSetError, match="300 rows"):
+        save(Samples(wide, wide, good.label), tmp_path / "wide")
+    assert list(tmp_path.iterdir()) == []

@@ -81,9 +81,10 @@ def test_both_checkers_fifty_times(env_id, reward):
 
 
 @pytest.mark.parametrize("env_id", QUALIFIED)
-def test_render_passes_the_checker(env_id):
+def test_render_passes_the_checker(env_id, monkeypatch):
     pytest.importorskip("pygame")
-    gym.utils.env_checker.check_env(make(env_id, render_mode="rgb_array").unwrapped, skip_render_check=True)
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    gym.utils.env_checker.check_env(make(env_id, render_mode="rgb_array").unwrapped)
     env = make(env_id, render_mode="rgb_array")
     env.reset(seed=0)
     first = env.render()
@@ -127,6 +128,8 @@ def test_observation_holds_the_scene_and_the_goal():
         assert scene.present(arena)[:n].all()  # present objects first
         goals.distance(arena, goal)  # raises unless they hold the same objects
         assert info["distance"] > 1
+        assert info["reward_true"] == info["reward_model"] == -1
+        assert not info["is_success"]
 
 
 def test_order_differs_between_arena_and_goal():
@@ -319,8 +322,39 @@ def test_a_live_reward_is_plugged_in_and_the_truth_stays_beside_it():
     assert env.unwrapped.compute_reward(observation["achieved_goal"], observation["desired_goal"], {}) == 0
     with pytest.raises(TypeError, match="success_threshold"):
         env.unwrapped.set_reward(len)
+    with pytest.raises(TypeError, match="class Half"):
+        env.unwrapped.set_reward(Half)
     with pytest.raises(TypeError, match="set_reward"):
         make(reward=Half(), disable_env_checker=True)
+
+
+@pytest.mark.parametrize("when", ["reset", "step"])
+def test_a_reward_that_fails_leaves_the_state_as_it_was(when):
+    env = make(n_objects=3).unwrapped
+    env.reset(seed=0)
+    before, steps = env.scenes, env._steps
+
+    class Failing(Half):
+        def __call__(self, achieved, desired):
+            return np.full(len(achieved), np.nan)
+
+    env.set_reward(Failing())
+    with pytest.raises(ValueError, match="'yes' gave nan"):
+        env.reset() if when == "reset" else env.step(np.ones(9, np.float32))
+    assert all(np.array_equal(a, b) for a, b in zip(before, env.scenes, strict=True))
+    assert env._steps == steps
+
+
+def test_a_reward_cannot_write_into_the_scenes():
+    class Writing(Half):
+        def __call__(self, achieved, desired):
+            achieved[:] = 0
+            return np.zeros(len(achieved))
+
+    env = make(n_objects=3).unwrapped
+    env.set_reward(Writing())
+    with pytest.raises(ValueError, match="read-only"):
+        env.reset(seed=0)
 
 
 def test_identification_has_one_goal():
@@ -355,7 +389,12 @@ def test_identification_has_one_goal():
         (DISCRIM, {"max_turn": 9}, "max_turn is 9"),
         (DISCRIM, {"reward": "no/such/model"}, "no/such/model"),
         (DISCRIM, {"reference_seed": 1}, "SpatialSim-Ident-v0"),
+        (DISCRIM, {"tolerances": "abc"}, "three positive"),
+        (DISCRIM, {"n_objects": True}, "n_objects is True"),
         (IDENT, {"n_objects": (3, 5)}, "one reference scene"),
+        (IDENT, {"reference_seed": None}, "reference_seed is None; accepted is an int from 0"),
+        (IDENT, {"reference_seed": -1}, "reference_seed is -1"),
+        (IDENT, {"reference_seed": 1.5}, "reference_seed is 1.5"),
     ],
 )
 def test_bad_options_are_named(env_id, options, message):
@@ -364,8 +403,12 @@ def test_bad_options_are_named(env_id, options, message):
 
 
 def test_unknown_reset_option():
+    env = make()
+    env.reset(seed=0)
+    state = env.unwrapped.np_random.bit_generator.state
     with pytest.raises(ValueError, match="goal"):
-        make().reset(options={"goal": 1})
+        env.reset(seed=5, options={"goal": 1})
+    assert env.unwrapped.np_random.bit_generator.state == state
 
 
 def test_starts_that_are_always_achieved_are_an_error():

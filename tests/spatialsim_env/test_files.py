@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 
 import pytest
 
@@ -30,3 +31,21 @@ def test_sha256(tmp_path):
     path = tmp_path / "c"
     path.write_bytes(b"x" * 3_000_000)
     assert sha256(path) == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path):
+    """Threads share a process id; each writes a file of its own, and the last one wins."""
+    path = tmp_path / "shared"
+
+    def write(text: str) -> None:
+        for _ in range(50):
+            with replaced(path) as temporary:
+                temporary.write_text(text * 1000)
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() in {text * 1000 for text in "abc"}
+    assert list(tmp_path.iterdir()) == [path]

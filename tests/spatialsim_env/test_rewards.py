@@ -99,7 +99,7 @@ def test_other_names_go_to_the_installed_resolvers(monkeypatch):
     mine = TruthReward("dense")
     install(monkeypatch, lambda name: None, lambda name: mine if name == "hub:mine" else None)
     assert resolve("hub:mine") is mine
-    with pytest.raises(ValueError, match="reward 'hub:other' is unknown; accepted are sparse, dense, hub:NAME"):
+    with pytest.raises(ValueError, match="reward 'hub:other' is unknown; accepted are sparse, dense, or a path"):
         resolve("hub:other")
 
 

@@ -227,3 +227,9 @@ def test_colours_far_from_their_range_are_refused(value):
     one[0, 1, COLOR] = value
     with pytest.raises(SceneError, match=r"object 1 .* colours are 0\.\.1"):
         scene.validate(one)
+
+
+@pytest.mark.parametrize("nonsense", ["abc", [[1.0, 2.0], [3.0]], np.ones((3, 10), complex), [["x"] * 10], None])
+def test_what_is_no_array_of_numbers(nonsense):
+    with pytest.raises(SceneError, match="achieved"):
+        scene.as_batch(nonsense, "achieved")
