@@ -21,12 +21,14 @@ from torch import Tensor
 
 import spatialsim_env
 from reward_models import models
+from reward_models.checks import read_object, require_entries
 from reward_models.models import RewardModel
 from spatialsim_env.files import replaced, sha256
 
 FORMAT = 1
 WEIGHTS = "model.safetensors"
 INFO = "model.json"
+_ENTRIES = {"kind": str, "settings": dict, "sha256": str, "task": dict}
 _PICKLES = (b"PK\x03\x04", b"\x80")  # how torch's archives and plain pickles begin
 
 
@@ -98,16 +100,10 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         unfinished = any(folder.glob("state.*"))
         remedy = "its training is not finished: run it again to go on" if unfinished else "train a model into it first"
         raise CheckpointError(f"{file} does not exist; {remedy}")
-    try:
-        info = json.loads(file.read_text())
-    except ValueError as error:
-        raise CheckpointError(f"{file} is not JSON: {error}") from error
-    if not isinstance(info, dict) or info.get("format") != FORMAT:
-        found = info.get("format") if isinstance(info, dict) else type(info).__name__
-        raise CheckpointError(f"{file} has format {found!r}; accepted is {FORMAT}")
-    missing = [key for key in ("kind", "settings", "sha256", "task") if key not in info]
-    if missing:
-        raise CheckpointError(f"{file} lacks {', '.join(missing)}")
+    info = read_object(file, CheckpointError)
+    if info.get("format") != FORMAT:
+        raise CheckpointError(f"{file} has format {info.get('format')!r}; accepted is {FORMAT}")
+    require_entries(file, info, _ENTRIES, CheckpointError)
     if info["kind"] not in models.REGISTRY:
         raise CheckpointError(f"{file}: model {info['kind']!r} is unknown; accepted are {', '.join(models.REGISTRY)}")
     return info
@@ -117,7 +113,8 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     """Read a model written by ``save``, from its folder or one of its files.
 
     Raises:
-        CheckpointError: a file is missing, cut, changed, a pickle, or of another model than it says.
+        CheckpointError: a file is missing, cut, changed, a pickle, of another model than it says, or holds weights
+            that are not finite.
     """
     info = read_info(path)
     folder = folder_of(path)
@@ -126,7 +123,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{folder / INFO}: {error}") from error
     tensors = _read_weights(folder / WEIGHTS, info["sha256"])
-    _check_shapes(model.state_dict(), tensors, folder / WEIGHTS)
+    _check_weights(model.state_dict(), tensors, folder / WEIGHTS)
     model.load_state_dict(tensors)
     return Checkpoint(model, info["task"], folder)
 
@@ -138,7 +135,7 @@ def _read_weights(file: Path, digest: str) -> dict[str, Tensor]:
     _refuse_pickle(file, content)
     found = sha256(file)
     if found != digest:
-        raise CheckpointError(f"{file} is cut or changed: SHA-256 {found[:12]}, {INFO} says {str(digest)[:12]}")
+        raise CheckpointError(f"{file} is cut or changed: SHA-256 {found[:12]}, {INFO} says {digest[:12]}")
     try:
         return safetensors.torch.load(content)
     except SafetensorError as error:
@@ -150,7 +147,7 @@ def _refuse_pickle(file: Path, content: bytes) -> None:
         raise CheckpointError(f"{file} is a pickle, which can run code when it is opened; accepted is safetensors")
 
 
-def _check_shapes(expected: Mapping[str, Tensor], found: Mapping[str, Tensor], file: Path) -> None:
+def _check_weights(expected: Mapping[str, Tensor], found: Mapping[str, Tensor], file: Path) -> None:
     if expected.keys() != found.keys():
         wrong = sorted(expected.keys() ^ found.keys())
         raise CheckpointError(f"{file} holds weights of another model; missing or unknown: {', '.join(wrong)}")
@@ -159,3 +156,5 @@ def _check_shapes(expected: Mapping[str, Tensor], found: Mapping[str, Tensor], f
             raise CheckpointError(
                 f"{file}: {name} has shape {tuple(found[name].shape)}; accepted is {tuple(value.shape)}"
             )
+        if not found[name].isfinite().all():
+            raise CheckpointError(f"{file}: {name} holds nan or inf; train the model again, more slowly perhaps")

@@ -14,6 +14,8 @@ from spatialsim_env import negatives
 
 EXPECTED = (ValueError, TypeError, FileNotFoundError, FileExistsError, ImportError, RuntimeError, OSError)
 
+INTERRUPTED = 130  # exit code after Ctrl-C
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -45,7 +47,9 @@ def objects(text: str) -> int | tuple[int, int]:
 
 @app.command()
 def demo(
-    quick: Annotated[bool, typer.Option(help="Two minutes in place of five, with rougher figures.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Two minutes in place of five: fewer samples, one agent a reward.")
+    ] = False,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder; runs/demo or runs/demo-quick by default.")] = None,
 ) -> None:
@@ -63,7 +67,7 @@ def generate(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All data sets of the paper.")] = False,
     seed: Seed = 0,
-    size: Annotated[int | None, typer.Option(help="Samples per set; the paper's number by default.")] = None,
+    size: Annotated[int | None, typer.Option(help="Samples per set; the paper's number by default.", min=1)] = None,
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("data"),
 ) -> None:
     """Write data sets of the paper: NAME.npz and its manifest NAME.json. Run again, it makes what is missing."""
@@ -103,14 +107,16 @@ def train(
         bool | None, typer.Option(help="The paper's five stages of growing rotations; the model's own way by default.")
     ] = None,
     reference_seed: Annotated[int | None, typer.Option(help="Reference scene of Identification; 0 by default.")] = None,
-    data: Annotated[str | None, typer.Option(help="Folder of generated sets, as data/discrimination/3-8.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Folder of generated sets, as data/discrimination/3-8; needs the curriculum.")
+    ] = None,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard.")] = False,
 ) -> None:
     """Train a network to recognise configurations: the paper's protocol, two epochs at all rotations for matching."""
     from reward_models import models
-    from reward_models.training import TrainingConfig
+    from reward_models.training import TrainingConfig, read_log
     from reward_models.training import train as train_model
 
     if model not in models.REGISTRY:
@@ -130,13 +136,17 @@ def train(
         make = TrainingConfig if (kind.curriculum if curriculum is None else curriculum) else TrainingConfig.plain
         config = make(n_objects=objects(n_objects or "3-8"), **changes)
     trained = train_model(config, out, device=device, tensorboard=tensorboard)
-    print(f"{out}: {model}, {trained.n_weights:,} weights")
+    last = read_log(out)[-1]
+    print(
+        f"{out}: {model}, {trained.n_weights:,} weights, validation accuracy {last.validation_accuracy:.4f}; "
+        f"spatialsim evaluate {out} says more"
+    )
 
 
 @app.command()
 def evaluate(
     path: Annotated[Path, typer.Argument(help="Folder of a trained network.")],
-    size: Annotated[int, typer.Option(help="Test samples per range.")] = 10_000,
+    size: Annotated[int, typer.Option(help="Test samples per range.", min=1)] = 10_000,
     negative: Negative = "redrawn",
     seed: Seed = 0,
 ) -> None:
@@ -221,9 +231,10 @@ def _say_ends(ends: dict[str, Any]) -> None:
 
 @app.command()
 def render(
-    out: Annotated[Path, typer.Argument(help="A .png of the first frame, or a .gif of an episode.")],
+    out: Annotated[Path, typer.Argument(help="A .png of one frame, or a .gif of an episode.")],
     agent: Annotated[Path | None, typer.Option(help="Folder of the agent that acts; at random without one.")] = None,
-    n_objects: Objects = "3-8",
+    n_objects: Annotated[str | None, typer.Option(help="Objects per scene without an agent; 3-8 by default.")] = None,
+    last: Annotated[bool, typer.Option("--last", help="The .png shows the end of the episode, not its start.")] = False,
     seed: Seed = 0,
 ) -> None:
     """Draw goal and arena side by side, as a picture or as an animated episode."""
@@ -231,19 +242,24 @@ def render(
 
     from spatialsim_env.files import replaced
 
-    if out.suffix not in (".png", ".gif"):
+    ending = out.suffix.lower()
+    if ending not in (".png", ".gif"):
         raise ValueError(f"{out} ends in {out.suffix!r}; accepted are .png and .gif")
-    frames = [Image.fromarray(frame) for frame in _frames(agent, objects(n_objects), seed, out.suffix == ".gif")]
+    if agent is not None and n_objects is not None:
+        raise ValueError("--agent and --n-objects contradict each other: an agent has its own number of objects")
+    frames = [Image.fromarray(frame) for frame in _film(agent, objects(n_objects or "3-8"), seed)]
+    if ending == ".png":
+        frames = frames[-1:] if last else frames[:1]
     with replaced(out) as temporary:
-        if out.suffix == ".png":
+        if ending == ".png":
             frames[0].save(temporary, "PNG")
         else:
             frames[0].save(temporary, "GIF", save_all=True, append_images=frames[1:], duration=80, loop=0)
     print(f"wrote {out}, {len(frames)} frame{'s' * (len(frames) > 1)}")
 
 
-def _frames(folder: Path | None, n_objects: int | tuple[int, int], seed: int, episode: bool) -> list[Any]:
-    """Frames of an episode, or its first frame alone."""
+def _film(folder: Path | None, n_objects: int | tuple[int, int], seed: int) -> list[Any]:
+    """Frames of an episode."""
     from reward_models.agents.configs import AgentConfig
     from reward_models.agents.evaluation import film
     from reward_models.agents.training import load_agent
@@ -254,8 +270,7 @@ def _frames(folder: Path | None, n_objects: int | tuple[int, int], seed: int, ep
         policy = load_agent(folder)
         policy.close()
         config = policy.config
-    frames = film(policy, config, seed=seed)
-    return frames if episode else frames[:1]
+    return film(policy, config, seed=seed)
 
 
 @app.command()
@@ -274,9 +289,10 @@ def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 an error with its reason on one line, 2 wrong usage, 130 stopped."""
     try:
         app()
-    except KeyboardInterrupt:
-        print("stopped; run the same command again to go on", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # what typer makes of Ctrl-C
+            print("stopped; the same command goes on from the last state on disk", file=sys.stderr)
+        raise
     except EXPECTED as error:
         remedy = '; pip install "spatialsim-env[all]" brings it' if isinstance(error, ModuleNotFoundError) else ""
         print(f"spatialsim: {error}{remedy}", file=sys.stderr)

@@ -12,7 +12,9 @@ import json
 import multiprocessing
 import os
 import platform
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -30,11 +32,14 @@ from reward_models.agents.configs import AgentConfig
 from reward_models.training import TrainingConfig
 from spatialsim_env.files import replaced
 from spatialsim_env.pictures import import_pygame
+from spatialsim_env.rendering import Viewer
 from spatialsim_env.tasks import RANGES, Discrimination
 
 TRUTH, RANDOM = "truth", "random agent"
 BEST = "matching, mixture"  # the reward whose agent is drawn
 KINDS = ("mirrored", "twisted", "mis_scaled")  # wrong configurations that the benchmark does not have
+HEARTBEAT = 30.0  # seconds of silence before a line says that work goes on
+NEAR_CHANCE = 0.55  # an accuracy below says that a network has learned nothing
 KIND_OBJECTS = 3  # objects in the scenes of those kinds, as in the agents' world
 PACKAGES = ("spatialsim-env", "numpy", "torch", "gymnasium", "stable-baselines3")
 
@@ -65,7 +70,7 @@ class DemoConfig:
     def quick(cls) -> DemoConfig:
         """Two minutes: fewer samples, shorter agents."""
         agent = replace(configs.by_name("discrim_n3_turning"), total_steps=1_500, episodes=100)
-        return cls(_networks(50_000, 12_000), agent, agents=1, test_samples=4_000)
+        return cls(_networks(50_000, 20_000), agent, agents=1, test_samples=4_000)
 
     def seeded(self) -> DemoConfig:
         """With the seed handed to every part."""
@@ -119,9 +124,9 @@ def run(
         }
         with replaced(summary_file) as temporary:
             temporary.write_text(json.dumps(summary, indent=2) + "\n")
-    tell("drawing an episode of an agent")
-    pictures = draw(config, folder)
     say("\n" + report(summary) + "\n")
+    tell("drawing")
+    pictures = draw(config, folder)
     for path in (summary_file, *pictures):
         say(f"wrote {path}")
     return summary
@@ -164,7 +169,8 @@ def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tupl
                 job = pool.submit(_train_agent, name, part, reward, _agent_folder(folder, name, seed))
                 jobs[job] = ("agent", name)
 
-        tell(f"two workers: {len(config.networks)} networks, {config.agents} agents on each, as many on the truth")
+        n_agents = config.agents * (len(config.networks) + 1)
+        tell(f"two workers train {len(config.networks)} networks and {n_agents} agents; lines come as they finish")
         for name, network in config.networks.items():
             job = pool.submit(_train_network, network, _folder(folder, name), config.test_samples, config.seed)
             jobs[job] = ("network", name)
@@ -172,7 +178,10 @@ def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tupl
         for name in (TRUTH, RANDOM):
             submit_agents(name, "sparse")
         while jobs:
-            for done in wait(jobs, return_when=FIRST_COMPLETED).done:
+            finished = wait(jobs, timeout=HEARTBEAT, return_when=FIRST_COMPLETED).done
+            if not finished:
+                tell(f"... {len(jobs)} of the jobs still to come")
+            for done in finished:
                 kind, name = jobs.pop(done)
                 row = done.result()
                 if kind == "agent":
@@ -188,12 +197,16 @@ def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tupl
 
 @contextmanager
 def _workers(context: Any) -> Iterator[ProcessPoolExecutor]:
-    """Two processes of one thread each; after an error, jobs that have not begun are dropped."""
-    pool = ProcessPoolExecutor(2, context, initializer=_one_thread)
+    """Two processes of one thread each; an error or an interrupt ends them and what they are at."""
+    pool = ProcessPoolExecutor(2, context, initializer=_begin_worker)
     try:
         yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
 
 
 def _pooled(found: list[Row]) -> Row:
@@ -203,10 +216,20 @@ def _pooled(found: list[Row]) -> Row:
     return {**means, "runs": runs}
 
 
-def _one_thread() -> None:
+def _begin_worker() -> None:
+    """One torch thread; an interrupt ends the process at once, and so does the end of its parent."""
     import torch
 
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _folder(root: Path, name: str) -> Path:
@@ -277,16 +300,20 @@ def draw(config: DemoConfig, folder: Path) -> list[Path]:
 
 
 def _false_claim(config: DemoConfig, folder: Path, name: str) -> Any:
-    """The last frame of the episode that its reward calls achieved and that is farthest from it; None without one."""
-    from reward_models.agents.evaluation import evaluate, film
+    """The last scene of the episode that its reward calls achieved and that is farthest from it; None without one."""
+    from reward_models.agents.evaluation import evaluate
 
     agent = _load(config, folder, name)
     ends = evaluate(agent, config.agent, agent.reward, episodes=config.agent.episodes)
     wrong = np.flatnonzero(ends.claimed & ~ends.success)
     if not len(wrong):
         return None
-    worst = int(wrong[ends.distance[wrong].argmax()])
-    return film(agent, config.agent, seed=ends.seed + worst)[-1]
+    worst = wrong[ends.distance[wrong].argmax()]
+    viewer = Viewer(hint=f"the reward, {name}, says: achieved")
+    scenes = ends.desired[worst], ends.achieved[worst]
+    frame = viewer.draw(*scenes, float(ends.distance[worst]), achieved=False, step=config.agent.horizon)
+    viewer.close()
+    return frame
 
 
 def _load(config: DemoConfig, folder: Path, name: str) -> Any:
@@ -304,7 +331,7 @@ def _network_line(name: str, row: Row) -> str:
 def _agent_line(name: str, row: Row) -> str:
     ends = row["evaluation"]
     claim = "" if name in (TRUTH, RANDOM) else f"its reward says {ends['claimed']:.2f} achieved, "
-    title = name if name == RANDOM else f"agent {row['seed']} on {name}"
+    title = f"{name} {row['seed']}" if name == RANDOM else f"agent {row['seed']} on {name}"
     return f"{title}: {claim}truly achieved {ends['success']:.2f}"
 
 
@@ -342,7 +369,18 @@ def report(summary: dict[str, Any]) -> str:
 {low} to {high}: accuracy on the benchmark by number of objects. {kinds}: accuracy on wrong
 configurations of {KIND_OBJECTS} objects that the benchmark does not have. says achieved: share of the agents' episodes
 that end in what their reward calls achieved; truly achieved: what the truth says of them, mean over
-{summary["settings"]["agents"]} agents (lowest to highest)."""
+{_plural(summary["settings"]["agents"], "agent")} (lowest to highest).{_warning(summary)}"""
+
+
+def _warning(summary: dict[str, Any]) -> str:
+    """A line about networks that learned nothing, as happens with few samples."""
+    first = {name: _share(next(iter(row["accuracy"].values()))) for name, row in summary["networks"].items()}
+    chance = [name for name, share in first.items() if share < NEAR_CHANCE]
+    return f"\n{', '.join(chance)}: near chance, trained too shortly to learn." if chance else ""
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _commit() -> str | None:

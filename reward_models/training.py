@@ -4,7 +4,11 @@
 and the log so far, replaced as a whole after each epoch) and, at the end, ``model.safetensors`` and ``model.json``.
 Run again, it goes on after the last whole epoch, and the weights are those of a run that was never interrupted, bit
 for bit: the samples are a function of (seed, stage) and their order of (seed, stage, epoch), so there is no random
-state to keep. torch's and numpy's global random states are left alone.
+state to keep. torch's and numpy's global random states are left alone. A run that fails before it has a model and its
+first samples leaves the folder free.
+
+With ``data`` the samples come from stored sets. Each must be what the configuration describes, and ``config.json``
+and ``model.json`` hold the SHA-256 of all of them: a run goes on with the sets that it began with or not at all.
 """
 
 from __future__ import annotations
@@ -25,28 +29,33 @@ import torch
 from safetensors import SafetensorError, safe_open
 from tqdm import tqdm
 
-from reward_models import checkpoint, models
+from reward_models import checkpoint, models, stored_sets
 from reward_models.batch import Batch, from_samples
+from reward_models.checks import is_finite, is_whole, read_object, require, require_seed, require_whole
 from reward_models.evaluation import accuracy, loss_of, one_thread, stream
 from reward_models.models import RewardModel
-from spatialsim_env import datasets
 from spatialsim_env.files import replaced
-from spatialsim_env.negatives import by_name
 from spatialsim_env.scene import TURN
-from spatialsim_env.tasks import STAGES, Discrimination, Identification, Samples, Task, reference_scene
+from spatialsim_env.tasks import STAGES, Discrimination, Identification, Task, reference_scene
 
 CONFIG = "config.json"
 LOG = "log.csv"
 STATE = "state.safetensors"
+SETS = "sets"  # key of config.json: SHA-256 of the stored sets by name
+VALID = "valid"
 TASKS = ("discrimination", "identification")
+REDRAWN = "redrawn"  # the benchmark's negative
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """One training run. The defaults are the paper's protocol for Discrimination.
 
+    With ``data``, ``samples_per_stage`` and ``validation_samples`` are the most that is taken of each set, from its
+    beginning; a smaller set is taken whole.
+
     Raises:
-        ValueError: an unknown name, a number out of range, or a model that does not fit the task.
+        ValueError: an unknown name, a number out of range, or values that contradict each other.
     """
 
     model: str = "mpgnn"  # name in models.REGISTRY
@@ -54,7 +63,7 @@ class TrainingConfig:
     task: str = "discrimination"  # or "identification"
     n_objects: int | tuple[int, int] = (3, 8)  # objects per scene; one number for identification
     reference_seed: int = 0  # of the reference scene of identification
-    negative: str = "redrawn"  # name in negatives.NAMES, or several joined by +
+    negative: str = REDRAWN  # name in negatives.NAMES, or several joined by +
     stages: tuple[float, ...] = STAGES  # rotation limit of each stage, radians
     samples_per_stage: int = 100_000
     epochs_per_stage: int = 5
@@ -65,19 +74,34 @@ class TrainingConfig:
     data: str | None = None  # folder of stored sets (stage1.., train, valid) in place of generated samples
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task is {self.task!r}; accepted are {', '.join(TASKS)}")
+        require(self.task in TASKS, "task", self.task, " or ".join(TASKS))
+        for name in ("model", "negative"):
+            require(isinstance(getattr(self, name), str), name, getattr(self, name), "a name")
+        require(isinstance(self.settings, dict), "settings", self.settings, "a dict")
         if not models.create(self.model, self.settings).two_inputs and self.task != "identification":
             raise ValueError(f"{self.model} sees one scene; accepted is task='identification', or a two-input model")
         for name in ("samples_per_stage", "epochs_per_stage", "validation_samples", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is {value!r}; accepted is an int from 1")
-        if not self.learning_rate > 0 or not self.stages:
-            raise ValueError(f"learning_rate is {self.learning_rate} and stages {self.stages}; both must be positive")
-        by_name(self.negative)
+            require_whole(name, getattr(self, name))
+        require_seed("seed", self.seed)
+        require_seed("reference_seed", self.reference_seed)
+        rate = self.learning_rate
+        require(is_finite(rate) and rate > 0, "learning_rate", rate, "a positive number")
+        self._check_samples()
+
+    def _check_samples(self) -> None:
+        numbers = self.n_objects if isinstance(self.n_objects, tuple) else (self.n_objects,)
+        fits = all(map(is_whole, numbers))
+        require(fits, "n_objects", self.n_objects, "an int from 1, or a tuple (low, high) of two")
+        fits = isinstance(self.stages, tuple) and len(self.stages) > 0 and all(map(is_finite, self.stages))
+        require(fits, "stages", self.stages, "a tuple of rotation limits in radians, at least one")
         for limit in self.stages:
             self.task_at(limit)
+        require(self.data is None or isinstance(self.data, str), "data", self.data, "a path as a str, or None")
+        if self.data is not None and self.negative != REDRAWN:
+            raise ValueError(
+                f"negative is {self.negative!r} and data {self.data!r}; stored sets hold negatives of their own: "
+                f"accepted is negative={REDRAWN!r}, or no data"
+            )
 
     @classmethod
     def identification(cls, n_objects: int = 5, **changes: Any) -> TrainingConfig:
@@ -113,9 +137,11 @@ class TrainingConfig:
             raise ValueError(f"n_objects is {self.n_objects!r}; identification has one reference scene: give an int")
         return Identification(self.n_objects, max_rotation, self.negative, reference_seed=self.reference_seed)
 
-    def trained_for(self) -> dict[str, Any]:
-        """What the weights are good for, as stored beside them."""
+    def trained_for(self, sets: dict[str, str] | None = None) -> dict[str, Any]:
+        """What the weights are good for, as stored beside them; ``sets`` are the SHA-256 of the stored sets by name."""
         info: dict[str, Any] = {"name": self.task, "training": self.to_json()}
+        if self.data is not None:
+            info["data"] = {"path": self.data, "sha256": dict(sets or {})}
         if self.task == "identification":
             assert isinstance(self.n_objects, int)
             info["reference"] = reference_scene(self.n_objects, self.reference_seed).tolist()
@@ -163,21 +189,27 @@ def train(
         The trained model, in evaluation mode, on ``device``.
 
     Raises:
-        ValueError: the folder belongs to another configuration, or its state is damaged.
+        ValueError: the folder belongs to another configuration or other data, or its state is damaged.
+        datasets.DataSetError: a stored set is missing or damaged.
         ImportError: ``tensorboard`` without that package.
     """
     folder = Path(folder)
-    _claim(folder, config)
+    sets = _claimed(folder, config)
     model = models.create(config.model, config.settings, config.seed).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
     log = _restore(folder / STATE, model, optimizer)
     steps = [(stage, epoch) for stage in range(len(config.stages)) for epoch in range(config.epochs_per_stage)]
+    left = steps[len(log) :]
+    if left:
+        sets = _digests(config, sets)
     with one_thread(), _scalars(folder, tensorboard) as write, _bar(config, len(log), progress) as bar:
-        stage_of_data, data = -1, None
-        validation = _load(config, model, "valid", device) if len(log) < len(steps) else None
-        for stage, epoch in steps[len(log) :]:
+        validation = _load(config, model, VALID, sets, device) if left else None
+        stage_of_data = left[0][0] if left else None
+        data = None if stage_of_data is None else _load(config, model, stage_of_data, sets, device)
+        _claim(folder, config, sets)
+        for stage, epoch in left:
             if stage != stage_of_data:
-                stage_of_data, data = stage, _load(config, model, stage, device)
+                stage_of_data, data = stage, _load(config, model, stage, sets, device)
             assert data is not None
             assert validation is not None
             bar.set_description(f"stage {stage + 1} of {len(config.stages)}")
@@ -192,7 +224,7 @@ def train(
             write(len(log), row)
             if on_epoch is not None:
                 on_epoch(row)
-    checkpoint.save(model, folder, config.trained_for())
+    checkpoint.save(model, folder, config.trained_for(sets))
     return model.eval()
 
 
@@ -206,52 +238,64 @@ def read_log(folder: str | os.PathLike[str]) -> list[EpochLog]:
     ]
 
 
-def _claim(folder: Path, config: TrainingConfig) -> None:
-    """Make the folder this configuration's own, or refuse."""
+def _claimed(folder: Path, config: TrainingConfig) -> dict[str, str]:
+    """SHA-256 of the stored sets that a run in the folder began with; refuses another configuration's folder."""
     file = folder / CONFIG
-    ours = config.to_json()
     if not file.exists():
-        with replaced(file) as temporary:
-            temporary.write_text(json.dumps(ours, indent=2) + "\n")
-        return
-    try:
-        theirs = json.loads(file.read_text())
-    except ValueError as error:
-        raise ValueError(f"{file} is not JSON: {error}") from error
+        return {}
+    theirs, ours = read_object(file), config.to_json()
+    sets = theirs.pop(SETS, {})
     if theirs != ours:
         keys = sorted(key for key in ours | theirs if ours.get(key) != theirs.get(key))
         changes = ", ".join(f"{key}: {theirs.get(key)!r} there, {ours.get(key)!r} now" for key in keys)
         raise ValueError(f"{folder} holds another training run ({changes}); give another folder or remove it")
+    require(isinstance(sets, dict), f"{SETS} of {file}", sets, "an object")
+    return sets
 
 
-def _load(config: TrainingConfig, model: RewardModel, part: int | str, device: torch.device | str) -> Batch:
-    """The samples of a stage (from 0), or of "valid"."""
-    if config.data is not None:
-        samples = _stored(config, part)
-    elif isinstance(part, str):
-        samples = config.task_at(TURN).sample(config.validation_samples, stream(config.seed, part))
-    else:
-        task = config.task_at(config.stages[part])
-        samples = task.sample(config.samples_per_stage, stream(config.seed, f"stage/{part}"))
-    return from_samples(samples, model.two_inputs, device)
+def _claim(folder: Path, config: TrainingConfig, sets: dict[str, str]) -> None:
+    """Make the folder this configuration's own."""
+    if (folder / CONFIG).exists():
+        return
+    with replaced(folder / CONFIG) as temporary:
+        temporary.write_text(json.dumps(config.to_json() | ({SETS: sets} if sets else {}), indent=2) + "\n")
 
 
-def _stored(config: TrainingConfig, part: int | str) -> Samples:
-    """The samples of a stage (from 0), or of "valid", from ``config.data``."""
+def _digests(config: TrainingConfig, began_with: dict[str, str]) -> dict[str, str]:
+    """SHA-256 of each stored set by name, each checked against what it is used for; empty without ``data``."""
+    if config.data is None:
+        return {}
+    found = {}
+    for part in (*range(len(config.stages)), VALID):
+        path, task = _stored(config, part)
+        found[path.name] = stored_sets.digest(path, task)
+        stored_sets.refuse_change(path, began_with.get(path.name, found[path.name]), found[path.name])
+    return found
+
+
+def _stored(config: TrainingConfig, part: int | str) -> tuple[Path, Task]:
+    """Path of the stored set of a stage (from 0) or of "valid", and the task it is used for."""
     assert config.data is not None
-    if isinstance(part, int):
-        part = f"stage{part + 1}" if config.task == "discrimination" else "train"
-    path = Path(config.data) / part
-    samples = datasets.load(path)
-    if config.task == "identification":
-        assert isinstance(config.n_objects, int)
-        expected = reference_scene(config.n_objects, config.reference_seed)
-        if samples.reference.shape[1:] != expected.shape or not (samples.reference == expected).all():
-            raise ValueError(
-                f"{path} holds another reference scene than n_objects={config.n_objects}, "
-                f"reference_seed={config.reference_seed}"
-            )
-    return samples
+    if isinstance(part, str):
+        return Path(config.data) / part, config.task_at(TURN)
+    name = f"stage{part + 1}" if config.task == "discrimination" else "train"
+    return Path(config.data) / name, config.task_at(config.stages[part])
+
+
+def _load(
+    config: TrainingConfig, model: RewardModel, part: int | str, sets: dict[str, str], device: torch.device | str
+) -> Batch:
+    """The samples of a stage (from 0), or of "valid"."""
+    if isinstance(part, str):
+        task, size, name = config.task_at(TURN), config.validation_samples, part
+    else:
+        task, size, name = config.task_at(config.stages[part]), config.samples_per_stage, f"stage/{part}"
+    if config.data is None:
+        samples = task.sample(size, stream(config.seed, name))
+    else:
+        path, task = _stored(config, part)
+        samples = stored_sets.load(path, task, sets[path.name], size)
+    return from_samples(samples, model.two_inputs, device)
 
 
 def _epoch(

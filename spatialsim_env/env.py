@@ -195,6 +195,8 @@ class SpatialSimEnv(gym.Env[Observation, NDArray[Any]]):
         for view in scenes:
             view.flags.writeable = False
         values = np.asarray(self.reward(*scenes), np.float64)
+        if values.shape != (len(achieved),):
+            raise ValueError(f"reward {self.reward.name!r} gave shape {values.shape}; accepted is {(len(achieved),)}")
         if not np.isfinite(values).all():
             raise ValueError(f"reward {self.reward.name!r} gave {values[~np.isfinite(values)][0]}, not a finite number")
         return values
@@ -296,9 +298,11 @@ def _check_choice(name: str, value: Any, accepted: tuple[Any, ...]) -> None:
 def _checked_range(n_objects: int | tuple[int, int], criterion: Criterion) -> tuple[int, int]:
     low, high = object_range(n_objects)
     least = LEAST_OBJECTS[criterion.name]
-    if not least <= low <= high:
+    if low > high:
+        raise ValueError(f"n_objects is {n_objects!r}; accepted is low <= high")
+    if low < least:
         raise ValueError(
-            f"n_objects is {n_objects!r}; accepted is {least} <= low <= high: with fewer objects "
+            f"n_objects is {n_objects!r}; accepted are {least} and more: with fewer objects "
             f"every configuration is achieved under {criterion.name!r}"
         )
     return low, high

@@ -97,7 +97,7 @@ def assert_reward(reward: Reward, samples: Samples | None = None) -> None:
     values = reward(achieved, desired)
     assert isinstance(values, np.ndarray), f"a reward returns an array, not {type(values).__name__}"
     assert values.shape == (len(pairs),), f"{len(pairs)} pairs gave values of shape {values.shape}"
-    assert values.dtype == np.float64, f"values are {values.dtype}, not float64"
+    assert np.issubdtype(values.dtype, np.floating), f"values are {values.dtype}, not a floating type"
     assert np.isfinite(values).all(), "values are not finite"
     assert values.max() <= 0, f"a reward is at most 0, not {values.max()}"
     assert isinstance(reward.name, str), f"name is {reward.name!r}, not a string"

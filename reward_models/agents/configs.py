@@ -16,14 +16,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from reward_models.checks import is_finite, is_whole, require, require_seed, require_whole
 from spatialsim_env import HORIZON
 
 ALGORITHMS = ("sac", "ppo")
 DISCRIMINATION = "spatialsim_env:SpatialSim-Discrim-v0"
 IDENTIFICATION = "spatialsim_env:SpatialSim-Ident-v0"
 SET_ELSEWHERE = {"reward": "train(config, reward)", "max_episode_steps": "horizon", "render_mode": "film"}
-POSITIVE = ("horizon", "total_steps", "n_envs", "learning_rate", "batch_size", "buffer_size", "gradient_steps",
-            "her_goals", "rollout", "checkpoint_every", "episodes")  # fmt: skip
+FROM_ONE = ("horizon", "total_steps", "n_envs", "batch_size", "buffer_size", "gradient_steps", "her_goals", "rollout",
+            "checkpoint_every", "episodes")  # fmt: skip
 _DICT_BYTES = 64  # of the empty dictionary that HerReplayBuffer keeps per transition
 
 
@@ -55,25 +56,45 @@ class AgentConfig:
     gradient_steps: int = 4  # updates per round of all copies (sac)
     her_goals: int = 4  # relabelled transitions per transition kept as it was (sac)
     rollout: int = 256  # steps of each copy per update (ppo)
-    checkpoint_every: int = 5_000  # steps
+    checkpoint_every: int = 1_000  # steps
     episodes: int = 100  # of the evaluation at the end
 
     def __post_init__(self) -> None:
-        for name in POSITIVE:
-            _require(getattr(self, name) > 0, name, getattr(self, name), "a positive number")
-        _require(":" in self.env_id, "env_id", self.env_id, f"module:id, as in {DISCRIMINATION!r}")
-        _require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, " or ".join(ALGORITHMS))
-        _require(0 < self.gamma < 1, "gamma", self.gamma, "a discount between 0 and 1")
+        for name in FROM_ONE:
+            require_whole(name, getattr(self, name))
+        require_whole("learning_starts", self.learning_starts, 0)
+        require_seed("seed", self.seed)
+        self._check_numbers()
+        require(isinstance(self.name, str) and self.name != "", "name", self.name, "a str with something in it")
+        named = isinstance(self.env_id, str) and ":" in self.env_id
+        require(named, "env_id", self.env_id, f"module:id, as in {DISCRIMINATION!r}")
+        require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, " or ".join(ALGORITHMS))
+        require(isinstance(self.subprocess, bool), "subprocess", self.subprocess, "a bool")
         self._check_env_kwargs()
         if self.algorithm == "sac":
             self._check_hindsight()
-        elif self.rollout * self.n_envs % self.batch_size:
+        elif self.batch_size == 1 or self.rollout * self.n_envs % self.batch_size:
             raise ValueError(
-                f"batch_size is {self.batch_size}; accepted is a divisor of rollout * n_envs = "
+                f"batch_size is {self.batch_size}; accepted is a divisor above 1 of rollout * n_envs = "
                 f"{self.rollout} * {self.n_envs} = {self.rollout * self.n_envs}"
             )
 
+    def _check_numbers(self) -> None:
+        for name, accepted, holds in (
+            ("learning_rate", "a positive number", lambda x: x > 0),
+            ("gamma", "a discount between 0 and 1", lambda x: 0 < x < 1),
+            ("entropy", "a number from 0", lambda x: x >= 0),
+            ("tau", "a share above 0, up to 1", lambda x: 0 < x <= 1),
+        ):
+            value = getattr(self, name)
+            require(is_finite(value) and holds(value), name, value, accepted)
+        fits = isinstance(self.net, tuple) and all(map(is_whole, self.net))
+        require(fits, "net", self.net, "a tuple of widths, each an int from 1")
+
     def _check_env_kwargs(self) -> None:
+        require(
+            isinstance(self.env_kwargs, Mapping), "env_kwargs", self.env_kwargs, "keywords of gym.make as a mapping"
+        )
         for name, place in SET_ELSEWHERE.items():
             if name in self.env_kwargs:
                 raise ValueError(f"env_kwargs holds {name!r}, which {place} sets")
@@ -92,6 +113,11 @@ class AgentConfig:
         if self.buffer_size < self.learning_starts:
             raise ValueError(
                 f"buffer_size is {self.buffer_size}; accepted is at least learning_starts = {self.learning_starts}"
+            )
+        if self.total_steps <= self.learning_starts:
+            raise ValueError(
+                f"total_steps is {self.total_steps}; accepted is more than learning_starts = {self.learning_starts}: "
+                "else the agent is never updated"
             )
         if self.env_kwargs.get("action_mode") == "discrete":
             raise ValueError('action_mode is "discrete" and algorithm "sac"; "ppo" is the one for discrete actions')
@@ -114,12 +140,14 @@ class AgentConfig:
         """The inverse of ``as_json``.
 
         Raises:
-            ValueError: an unknown field, or a value that is not accepted.
+            ValueError: an unknown field, no name, or a value that is not accepted.
         """
         unknown = set(values) - {entry.name for entry in fields(cls)}
         if unknown:
             raise ValueError(f"a configuration has no field {', '.join(sorted(unknown))}")
-        return cls(**{**values, "net": tuple(values["net"])})
+        require("name" in values, "name", None, "the name of a configuration")
+        net = values.get("net", cls.net)
+        return cls(**{**values, "net": tuple(net) if isinstance(net, list) else net})
 
     def make_env(self, reward: Any = "sparse", render_mode: str | None = None) -> gym.Env[Any, Any]:
         """One copy of the environment, unseeded, with a reward given by name or as a live object.
@@ -136,11 +164,6 @@ class AgentConfig:
         """Keywords of ``gym.make``; a live reward is not among them, it goes in through ``set_reward``."""
         named = {"reward": reward} if isinstance(reward, str) else {}
         return {"max_episode_steps": self.horizon, **self.env_kwargs, **named}
-
-
-def _require(holds: bool, name: str, value: Any, accepted: str) -> None:
-    if not holds:
-        raise ValueError(f"{name} is {value!r}; accepted is {accepted}")
 
 
 def buffer_bytes(config: AgentConfig) -> int:

@@ -1,25 +1,17 @@
-"""Training an agent on a reward, with checkpoints, and the agent as files.
+"""Training an agent on a reward, with checkpoints, and taking up what was trained.
 
-A run is a directory: ``agent.json`` (what was trained, with what, how far, how well), ``progress.csv`` (the learning
-curve), ``agent.zip`` (the agent, in stable-baselines3's format) when finished, and ``checkpoint-STEPS`` until then.
-Every file is whole or not there. Whatever trains the agent, ``rollout/success_rate`` is the truth.
+Whatever trains the agent, ``rollout/success_rate`` is the truth. ``run`` says which files there are.
 """
 
 from __future__ import annotations
 
-import csv
-import json
+import math
 import os
-import platform
 import random
-import shutil
-import time
-import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +26,16 @@ from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, T
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 from tqdm import tqdm
 
+from reward_models.agents import reward_source
 from reward_models.agents.buffer import SimilarityHerReplayBuffer
 from reward_models.agents.configs import AgentConfig, buffer_bytes
 from reward_models.agents.evaluation import Evaluation, evaluate
 from reward_models.agents.extractor import PlacedGoalExtractor
-from spatialsim_env.files import replaced
+from reward_models.agents.run import AGENT, CURVE, RECORD, Run, learning_curve, load_model, read_record
 from spatialsim_env.rewards import Reward
 
-FORMAT = "spatialsim-env agent 1"
-RECORD, AGENT, CURVE, BUFFER, CHECKPOINT = "agent.json", "agent.zip", "progress.csv", "buffer.pkl", "checkpoint-"
 STEPS_COLUMN = "time/total_timesteps"
 WINDOW = 100  # episodes of the running means
-PACKAGES = ("spatialsim-env", "gymnasium", "stable-baselines3", "torch", "numpy")
-_ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"sac": SAC, "ppo": PPO}
 
 
 @dataclass(frozen=True)
@@ -141,8 +130,9 @@ def train(
     """Train an agent, evaluate it and write it into a directory.
 
     One torch thread is used, and NumPy's, Python's and torch's global random states, which stable-baselines3 seeds;
-    all are given back as they were. Equal configurations, rewards and versions give equal agents in one session; a
-    resumed run goes on from its last checkpoint with new episodes.
+    all are given back as they were. Equal configurations, rewards and versions give equal agents, bit for bit on one
+    machine; a resumed run goes on from its last checkpoint with new episodes. A model as a reward is known by its
+    weights: it may lie elsewhere when the run is taken up, but not have been trained again.
 
     Args:
         config: what is trained.
@@ -158,7 +148,8 @@ def train(
         ValueError: the directory holds a run of another configuration or reward, or names are unknown.
     """
     folder = Path(directory)
-    run = _Run.begin(folder, config, reward, resume)
+    reward = reward_source.settled(reward)
+    run = Run.begin(folder, config, reward, resume)
     if run.record["finished"]:
         return load_agent(folder, reward)
     if progress:
@@ -172,12 +163,22 @@ def train(
             evaluation = evaluate(model, config, reward, episodes=config.episodes)
             run.finish(model, evaluation)
         except BaseException:
-            envs.close()
+            _close(envs)
             raise
     return Agent(model, config, reward, run.record, evaluation)
 
 
-def _learn(model: BaseAlgorithm, run: _Run, progress: bool, tensorboard: bool) -> None:
+def _close(envs: VecEnv) -> None:
+    """Close environments whose worker processes may be gone, as all of them are after Ctrl-C in a terminal."""
+    try:
+        envs.close()
+    except (EOFError, OSError):
+        for process in getattr(envs, "processes", ()):
+            process.terminate()
+            process.join()
+
+
+def _learn(model: BaseAlgorithm, run: Run, progress: bool, tensorboard: bool) -> None:
     remaining = run.config.total_steps - model.num_timesteps
     if remaining <= 0:
         return
@@ -195,7 +196,7 @@ def _learn(model: BaseAlgorithm, run: _Run, progress: bool, tensorboard: bool) -
 
 def _logger(folder: Path, steps: int, tensorboard: bool) -> Logger:
     """A logger that goes on with the learning curve of the first ``steps`` steps."""
-    earlier = [row for row in learning_curve(folder) if row.get(STEPS_COLUMN, 0) <= steps]
+    earlier = [row for row in learning_curve(folder) if row.get(STEPS_COLUMN, math.inf) <= steps]
     writer = CSVOutputFormat(str(folder / CURVE))
     for row in earlier:
         writer.write(row, {})
@@ -205,19 +206,10 @@ def _logger(folder: Path, steps: int, tensorboard: bool) -> Logger:
     return Logger(str(folder), writers)
 
 
-def learning_curve(directory: str | os.PathLike[str]) -> list[dict[str, float]]:
-    """The rows of a run's ``progress.csv``; empty if there is none. A row lacks what was not logged then."""
-    path = Path(directory) / CURVE
-    if not path.exists():
-        return []
-    with open(path, newline="") as file:
-        return [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
-
-
 class _Watcher(BaseCallback):
     """Logs the truth and the plugged-in reward apart, saves checkpoints, moves the bar."""
 
-    def __init__(self, run: _Run, steps: int, progress: bool) -> None:
+    def __init__(self, run: Run, steps: int, progress: bool) -> None:
         super().__init__()
         self.run = run
         self.claimed: deque[bool] = deque(maxlen=WINDOW)
@@ -248,103 +240,6 @@ class _Watcher(BaseCallback):
             self.run.save_checkpoint(self.model)
 
 
-@dataclass
-class _Run:
-    """The files of one training."""
-
-    folder: Path
-    config: AgentConfig
-    record: dict[str, Any]
-    started: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
-
-    @classmethod
-    def begin(cls, folder: Path, config: AgentConfig, reward: str | Reward, resume: bool) -> _Run:
-        """Take up the run of a directory, or make a new one."""
-        wanted = {
-            "format": FORMAT,
-            "config": config.as_json(),
-            "reward": reward if isinstance(reward, str) else getattr(reward, "name", type(reward).__name__),
-            "live_reward": not isinstance(reward, str),
-        }
-        if (folder / RECORD).exists():
-            run = cls(folder, config, read_record(folder))
-            run.check(wanted, resume)
-        else:
-            progress = {"steps": 0, "finished": False, "seconds": 0.0, "cpu_seconds": 0.0, "evaluation": None}
-            run = cls(folder, config, {**wanted, "versions": _versions(), **progress})
-        for left_over in folder.glob(f".{CHECKPOINT}*"):
-            shutil.rmtree(left_over)
-        return run
-
-    def check(self, wanted: dict[str, Any], resume: bool) -> None:
-        """Refuse to go on with another run than the wanted one."""
-        differing = [
-            f"{name} is {self.record['config'].get(name)!r} there and {value!r} here"
-            for name, value in wanted["config"].items()
-            if self.record["config"].get(name) != value
-        ]
-        for name in ("reward", "live_reward"):
-            if self.record[name] != wanted[name]:
-                differing.append(f"{name} is {self.record[name]!r} there and {wanted[name]!r} here")
-        if differing:
-            raise ValueError(f"{self.folder} holds another run: {'; '.join(differing)}. Choose another directory")
-        if not resume:
-            state = "finished" if self.record["finished"] else f"at {self.record['steps']} steps"
-            raise FileExistsError(
-                f"{self.folder} holds this run, {state}; resume=True takes it up, another directory begins anew"
-            )
-
-    def write(self, **changes: Any) -> None:
-        """Write the record, changed."""
-        self.record.update(changes)
-        with replaced(self.folder / RECORD) as path:
-            path.write_text(json.dumps(self.record, indent=2) + "\n")
-
-    def _spent(self) -> dict[str, float]:
-        now = (time.perf_counter(), time.process_time())
-        wall, cpu = (after - before for after, before in zip(now, self.started, strict=True))
-        self.started = now
-        return {"seconds": self.record["seconds"] + wall, "cpu_seconds": self.record["cpu_seconds"] + cpu}
-
-    def _checkpoints(self) -> list[Path]:
-        """Oldest first."""
-        return sorted(self.folder.glob(f"{CHECKPOINT}*"))
-
-    def save_checkpoint(self, model: BaseAlgorithm) -> None:
-        """Save the agent and its replay buffer; earlier checkpoints go when this one is whole."""
-        earlier = self._checkpoints()
-        target = self.folder / f"{CHECKPOINT}{model.num_timesteps:010d}"
-        temporary = target.with_name(f".{target.name}")
-        temporary.mkdir()
-        model.save(temporary / AGENT)
-        if isinstance(model, SAC):
-            model.save_replay_buffer(temporary / BUFFER)
-        temporary.rename(target)
-        for old in earlier:
-            shutil.rmtree(old)
-        self.write(steps=model.num_timesteps, **self._spent())
-
-    def restored(self, envs: VecEnv) -> BaseAlgorithm | None:
-        """The agent of the last checkpoint with its replay buffer, if there is one."""
-        checkpoints = self._checkpoints()
-        if not checkpoints:
-            return None
-        model = _load_model(self.config, checkpoints[-1] / AGENT, envs, seed=self.config.seed + self.record["steps"])
-        if isinstance(model, SAC):
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "The last trajectory in the replay buffer will be truncated")
-                model.load_replay_buffer(checkpoints[-1] / BUFFER)
-        return model
-
-    def finish(self, model: BaseAlgorithm, evaluation: Evaluation) -> None:
-        """Write the agent and its figures; checkpoints go."""
-        with replaced(self.folder / AGENT) as path:
-            model.save(path)
-        self.write(steps=model.num_timesteps, finished=True, evaluation=evaluation.summary(), **self._spent())
-        for old in self._checkpoints():
-            shutil.rmtree(old)
-
-
 def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = None) -> Agent:
     """A finished agent, with one copy of the environment it was trained in.
 
@@ -353,11 +248,12 @@ def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = 
     Args:
         directory: of the run.
         reward: for its environment; by default the one it was trained on, or the sparse truth if that was a live
-            object, which files cannot hold.
+            object, which files cannot hold. A model is found where it was, or as it lay to the run.
 
     Raises:
         FileNotFoundError: there is no run.
-        ValueError: the run is not finished, or its files are broken or foreign.
+        ValueError: the run is not finished, its files are broken or foreign, or the model that was its reward is
+            gone or has other weights by now.
     """
     folder = Path(directory)
     record = read_record(folder)
@@ -366,43 +262,13 @@ def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = 
             f"{folder} holds an unfinished run, at {record['steps']} of {record['config']['total_steps']} steps; "
             "train(..., resume=True) finishes it"
         )
-    config = AgentConfig.from_json(record["config"])
-    if reward is None:
-        reward = "sparse" if record["live_reward"] else record["reward"]
-    envs = make_envs(replace(config, subprocess=False), reward, n_envs=1)
-    return Agent(_load_model(config, folder / AGENT, envs, seed=None), config, reward, record)
-
-
-def read_record(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """The contents of a run's ``agent.json``.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is broken, or not one of ours.
-    """
-    path = Path(directory) / RECORD
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; accepted is the directory of a trained agent")
     try:
-        record = json.loads(path.read_text())
+        config = AgentConfig.from_json(record["config"])
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}); accepted is a file that training an agent wrote") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError(f"{path} is not of the format {FORMAT!r}; accepted is a file that training an agent wrote")
-    return record
-
-
-def _load_model(config: AgentConfig, path: Path, envs: VecEnv, seed: int | None) -> BaseAlgorithm:
-    try:
-        return _ALGORITHMS[config.algorithm].load(path, env=envs, device="cpu", seed=seed)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read as an agent ({type(error).__name__}: {error})") from error
-
-
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+        raise ValueError(f"{folder / RECORD}: {error}") from error
+    reward = reward_source.found_again(record, folder) if reward is None else reward_source.settled(reward)
+    envs = make_envs(replace(config, subprocess=False), reward, n_envs=1)
+    return Agent(load_model(config, folder / AGENT, envs, seed=None), config, reward, record)
 
 
 @contextmanager

@@ -117,7 +117,10 @@ def test_pickles_are_never_opened(folder, tmp_path):
         ({"format": 99}, "format 99; accepted is 1"),
         ({"settings": {"rounds": -1}}, "rounds is -1"),
         ({"settings": {"depth": 3}}, "no settings"),
-        ({"settings": 7}, "model.json"),
+        ({"settings": 7}, "model.json: settings is 7; accepted is a dict"),
+        ({"kind": []}, r"model.json: kind is \[\]; accepted is a str"),
+        ({"task": [1]}, r"model.json: task is \[1\]; accepted is a dict"),
+        ({"sha256": None}, "model.json: sha256 is None; accepted is a str"),
         ({"kind": "matching", "settings": {}}, "weights of another model"),
     ],
 )
@@ -136,8 +139,22 @@ def test_wrong_shapes(folder):
         checkpoint.load(folder)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_not_finite(folder, value):
+    tensors = safetensors.torch.load_file(folder / WEIGHTS)
+    tensors["head.0.bias"][3] = value
+    safetensors.torch.save_file(tensors, folder / WEIGHTS)
+    rewrite(folder, sha256=sha256(folder / WEIGHTS))
+    with pytest.raises(CheckpointError, match=r"model.safetensors: head.0.bias holds nan or inf"):
+        checkpoint.load(folder)
+
+
 def test_broken_json(folder):
-    for text, message in (("{", "not JSON"), ("[]", "format 'list'"), ('{"format": 1}', "lacks kind")):
+    for text, message in (
+        ("{", "not JSON"),
+        ("[]", "holds a list; accepted is a JSON object"),
+        ('{"format": 1}', "lacks kind"),
+    ):
         (folder / INFO).write_text(text)
         with pytest.raises(CheckpointError, match=message):
             checkpoint.load(folder)

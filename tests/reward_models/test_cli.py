@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -91,7 +94,9 @@ def test_an_agent_on_a_learned_reward(matching, tmp_path):
     ends = json.loads(run("agent", "evaluate", out, "--episodes", 5, "--json"))
     assert ends["episodes"] == 5
     assert "its reward says achieved" in run("agent", "evaluate", out, "--episodes", 2)
-    run("render", tmp_path / "agent.png", "--agent", out)
+    run("render", tmp_path / "start.png", "--agent", out)
+    run("render", tmp_path / "end.PNG", "--agent", out, "--last")
+    assert (tmp_path / "start.png").read_bytes() != (tmp_path / "end.PNG").read_bytes()
 
 
 def test_render(tmp_path):
@@ -119,6 +124,7 @@ def test_render(tmp_path):
         (["agent", "train", "discrim_n99", "--out", "x"], "'discrim_n99' is unknown"),
         (["agent", "train", "discrim_n3", "--out", "x", "--reward", "no/model"], "model.json does not exist"),
         (["agent", "evaluate", "no/agent"], "no/agent/agent.json does not exist"),
+        (["render", "a.png", "--agent", "b", "--n-objects", "5"], "--agent and --n-objects contradict"),
         (["render", "picture.bmp"], "accepted are .png and .gif"),
     ],
 )
@@ -132,6 +138,19 @@ def test_errors_are_one_line_and_exit_with_1(arguments, message, monkeypatch, ca
     assert message in error
     assert "\n" not in error
     assert list(tmp_path.rglob("*.*")) == []
+
+
+def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "reward_models.cli", "train", "mpgnn", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "run" / "config.json").exists():
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on" in error
+    assert "Traceback" not in error
 
 
 def test_wrong_usage_exits_with_2():

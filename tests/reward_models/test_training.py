@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -137,6 +138,9 @@ def test_another_configuration_is_refused(tmp_path):
     (tmp_path / CONFIG).write_text("{")
     with pytest.raises(ValueError, match=r"config.json is not JSON"):
         train(SHORT, tmp_path)
+    (tmp_path / CONFIG).write_text("[]")
+    with pytest.raises(ValueError, match=r"config.json holds a list; accepted is a JSON object"):
+        train(SHORT, tmp_path)
 
 
 def test_a_damaged_state_is_refused(tmp_path):
@@ -185,8 +189,143 @@ def test_named_sets_of_identification(tmp_path):
 
 
 def test_missing_sets_say_so(tmp_path):
-    with pytest.raises(datasets.DataSetError, match=r"valid.json does not exist"):
+    with pytest.raises(datasets.DataSetError, match=r"stage1.json does not exist"):
         train(replace(SHORT, data=str(tmp_path / "none")), tmp_path / "run")
+
+
+def stored(folder, config=SHORT, size=300, settings=None):
+    """Sets that fit a configuration, in a folder."""
+    for part, limit in (*enumerate(config.stages), ("valid", TURN)):
+        name = part if isinstance(part, str) else f"stage{part + 1}"
+        samples = config.task_at(limit).sample(size, training.stream(0, name))
+        datasets.save(samples, folder / name, settings)
+    return replace(config, data=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("discrimination/9-20", {}, r"stage1 was made for .* n_objects is \[9, 20\] there and \[3, 8\] in the conf"),
+        ("discrimination/3-8", {"stages": (TURN,)}, r"stage1 was made for .*: max_rotation is 0.31\d* there and 6.28"),
+        ("discrimination/3-8", {"stages": (*tasks.STAGES[:2], TURN)}, r"stage3 was made for .*: max_rotation is 3.45"),
+        ("identification/n3", {}, "stage1.json does not exist"),
+    ],
+)
+def test_named_sets_of_something_else_are_refused(tmp_path, name, changes, message):
+    for known in datasets.NAMES:
+        if known.startswith(name + "/"):
+            datasets.generate(known, tmp_path, size=5)
+    config = replace(SHORT, stages=tasks.STAGES, data=str(tmp_path / name))
+    with pytest.raises(ValueError, match=message):
+        train(replace(config, **changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_named_sets_of_discrimination(tmp_path):
+    for known in datasets.NAMES:
+        if known.startswith("discrimination/3-8/"):
+            datasets.generate(known, tmp_path, size=5)
+    config = replace(SHORT, stages=tasks.STAGES, data=str(tmp_path / "discrimination" / "3-8"))
+    train(config, tmp_path / "run")
+    assert len(read_log(tmp_path / "run")) == 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "size", "message"),
+    [
+        ({"n_objects": (3, 9)}, None, 5, "n_max is 8 there and 9 in the configuration"),
+        ({}, {"task": "Identification"}, 5, "task is 'Identification' there and 'Discrimination' in the configuration"),
+        ({}, {"n_objects": 8}, 5, r"n_objects is 8 there and \[3, 8\] in the configuration"),
+        ({}, None, 0, "stage1 holds no samples"),
+    ],
+)
+def test_sets_of_ones_own_must_fit_too(tmp_path, changes, settings, size, message):
+    config = stored(tmp_path / "sets", size=size, settings=settings)
+    with pytest.raises(ValueError, match=message):
+        train(replace(config, **changes), tmp_path / "run")
+
+
+def test_what_was_trained_on_is_written_down(tmp_path):
+    config = stored(tmp_path / "sets")
+    train(config, tmp_path / "run")
+    digests = {
+        name: datasets.read_manifest(tmp_path / "sets" / name)["sha256"] for name in ("stage1", "stage2", "valid")
+    }
+    assert checkpoint.load(tmp_path / "run").task["data"] == {"path": config.data, "sha256": digests}
+    assert json.loads((tmp_path / "run" / CONFIG).read_text()) == config.to_json() | {"sets": digests}
+    assert "data" not in SHORT.trained_for()
+
+
+@pytest.mark.parametrize("changed", ["stage1", "stage2", "valid"])
+def test_sets_that_changed_in_between_are_refused(tmp_path, changed):
+    config = stored(tmp_path / "sets")
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "run", on_epoch=stop_after(1))
+    datasets.save(SHORT.task_at(TURN).sample(300, np.random.default_rng(9)), tmp_path / "sets" / changed)
+    with pytest.raises(ValueError, match=f"{changed} has changed since this training run began with it"):
+        train(config, tmp_path / "run")
+    whole = train(stored(tmp_path / "sets"), tmp_path / "whole")
+    assert bits(train(config, tmp_path / "run")) == bits(whole)
+
+
+def test_a_set_that_changes_during_the_training_is_refused(tmp_path):
+    config = stored(tmp_path / "sets")
+
+    def change(row):
+        datasets.save(SHORT.task_at(TURN).sample(300, np.random.default_rng(9)), tmp_path / "sets" / "stage2")
+
+    with pytest.raises(ValueError, match="stage2 has changed"):
+        train(config, tmp_path / "run", on_epoch=change)
+
+
+def test_a_finished_run_needs_its_sets_no_more(tmp_path):
+    config = stored(tmp_path / "sets")
+    model = train(config, tmp_path / "run")
+    info = checkpoint.read_info(tmp_path / "run")
+    shutil.rmtree(tmp_path / "sets")
+    assert bits(train(config, tmp_path / "run")) == bits(model)
+    assert checkpoint.read_info(tmp_path / "run") == info
+
+
+def test_samples_per_stage_is_the_most_that_is_taken_of_a_set(tmp_path):
+    """The first 100 of 300 stored samples are what a set of those 100 gives; the sets are smaller than 10,000."""
+    config = stored(tmp_path / "sets")
+    for name in ("stage1", "stage2", "valid"):
+        datasets.save(datasets.load(tmp_path / "sets" / name)[:100], tmp_path / "fewer" / name)
+    part = train(replace(config, samples_per_stage=100), tmp_path / "part")
+    fewer = train(replace(config, samples_per_stage=10_000, data=str(tmp_path / "fewer")), tmp_path / "fewer_run")
+    assert bits(part) == bits(fewer) != bits(train(config, tmp_path / "all"))
+
+
+# --- runs that fail before they begin -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        lambda run: train(SHORT, run, device="tpu"),
+        lambda run: train(replace(SHORT, data=str(run / "none")), run),
+        lambda run: train(replace(SHORT, seed=-1), run),
+    ],
+    ids=["device", "data", "seed"],
+)
+def test_a_run_that_fails_at_once_leaves_the_folder_free(tmp_path, failing):
+    with pytest.raises((RuntimeError, ValueError)):
+        failing(tmp_path)
+    assert not (tmp_path / CONFIG).exists()
+    train(replace(SHORT, seed=1), tmp_path)
+    assert (tmp_path / checkpoint.INFO).exists()
+
+
+def test_an_interrupt_in_the_first_epoch_leaves_a_run_to_go_on_with(tmp_path, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "loss_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(SHORT, tmp_path / "parts")
+    monkeypatch.undo()
+    assert bits(train(SHORT, tmp_path / "parts")) == bits(train(SHORT, tmp_path / "whole"))
 
 
 def test_progress_bar(tmp_path, capsys):
@@ -218,8 +357,10 @@ def test_tensorboard_missing(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "sorting"}, "accepted are discrimination, identification"),
+        ({"task": "sorting"}, "accepted is discrimination or identification"),
         ({"model": "gpt"}, "model 'gpt' is unknown"),
+        ({"model": ["mpgnn"]}, r"model is \['mpgnn'\]; accepted is a name"),
+        ({"settings": None}, "settings is None; accepted is a dict"),
         ({"model": "mpgnn_single"}, "mpgnn_single sees one scene"),
         ({"settings": {"depth": 1}}, "no settings"),
         ({"negative": "upside_down"}, "upside_down"),
@@ -227,8 +368,23 @@ def test_tensorboard_missing(tmp_path, monkeypatch):
         ({"n_objects": (8, 3)}, r"n_objects is \(8, 3\)"),
         ({"batch_size": 0}, "batch_size is 0; accepted is an int from 1"),
         ({"epochs_per_stage": 1.5}, "epochs_per_stage is 1.5"),
+        ({"samples_per_stage": True}, "samples_per_stage is True"),
+        ({"validation_samples": "9"}, "validation_samples is '9'"),
+        ({"negative": None}, "negative is None; accepted is a name"),
+        ({"n_objects": [3, 8]}, r"n_objects is \[3, 8\]; accepted is an int from 1, or a tuple"),
+        ({"n_objects": True}, "n_objects is True"),
+        ({"seed": -1}, "seed is -1; accepted is an int from 0"),
+        ({"seed": 1.0}, "seed is 1.0"),
+        ({"reference_seed": -1}, "reference_seed is -1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0"),
+        ({"learning_rate": math.inf}, "learning_rate is inf"),
+        ({"learning_rate": math.nan}, "learning_rate is nan"),
+        ({"learning_rate": "1"}, "learning_rate is '1'"),
+        ({"data": 3}, "data is 3; accepted is a path as a str, or None"),
+        ({"data": "sets", "negative": "mixture"}, "negative is 'mixture' and data 'sets'"),
         ({"stages": ()}, "stages"),
+        ({"stages": [1.0]}, r"stages is \[1.0\]; accepted is a tuple"),
+        ({"stages": (math.nan,)}, "stages is"),
         ({"stages": (7.0,)}, "max_rotation is 7.0"),
     ],
 )

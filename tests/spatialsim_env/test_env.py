@@ -345,6 +345,18 @@ def test_a_reward_that_fails_leaves_the_state_as_it_was(when):
     assert env._steps == steps
 
 
+@pytest.mark.parametrize("value", [0.0, [[0.0]], [0.0, 0.0]])
+def test_a_reward_of_another_shape_is_named(value):
+    class Odd(Half):
+        def __call__(self, achieved, desired):
+            return value
+
+    env = make(n_objects=3).unwrapped
+    env.set_reward(Odd())
+    with pytest.raises(ValueError, match=r"'yes' gave shape .*; accepted is \(1,\)"):
+        env.reset(seed=0)
+
+
 def test_a_reward_cannot_write_into_the_scenes():
     class Writing(Half):
         def __call__(self, achieved, desired):

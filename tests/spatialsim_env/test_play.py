@@ -91,7 +91,8 @@ def test_a_drag_takes_the_object_where_the_mouse_goes(row, grip, goal):
     after, steps = carried_out(controller, UNEVEN)
     assert np.allclose(after[row, POSITION], target, atol=1e-3)
     assert np.array_equal(after[others], UNEVEN[others])
-    assert steps == max(1, np.ceil(np.abs(target - start).max() / 4 - 1e-6))
+    strides = np.abs(target - start).max() / 4  # a whole number may fall on either side, positions being float32
+    assert max(1, np.ceil(strides - 1e-4)) <= steps <= max(1, np.ceil(strides + 1e-4))
 
 
 def test_a_long_drag_takes_several_steps():

@@ -85,7 +85,7 @@ class Broken:
     [
         (lambda a, d: [0.0] * len(a), "returns an array"),
         (lambda a, d: np.zeros(3), "shape"),
-        (lambda a, d: np.zeros(len(a), np.float32), "float32"),
+        (lambda a, d: np.zeros(len(a), bool), "bool"),
         (lambda a, d: np.full(len(a), np.nan), "not finite"),
         (lambda a, d: np.ones(len(a)), "at most 0"),
         (lambda a, d: -np.abs(of_the_batch(a, d)).astype(np.float64), "pairs are evaluated"),

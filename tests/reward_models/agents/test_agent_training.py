@@ -1,6 +1,11 @@
 import json
+import multiprocessing
+import os
 import random
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +13,7 @@ import torch
 
 from reward_models.agents import training
 from reward_models.agents.configs import IDENTIFICATION, AgentConfig, buffer_bytes, by_name
+from reward_models.agents.run import Run
 from reward_models.agents.training import learning_curve, load_agent, read_record, train
 from spatialsim_env.rewards import TruthReward
 from spatialsim_env.scene import POSITION
@@ -152,13 +158,120 @@ def test_a_resumed_run_has_its_replay_buffer_back(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(config, Interrupted(280), tmp_path, progress=False)
     steps = read_record(tmp_path)["steps"]
-    run = training._Run.begin(tmp_path, config, Interrupted(0), resume=True)
+    run = Run.begin(tmp_path, config, Interrupted(0), resume=True)
     envs = training.make_envs(config)
     model = run.restored(envs)
     envs.close()
     assert model.num_timesteps == steps
     assert model.replay_buffer.size() * config.n_envs == steps
     assert model.replay_buffer.env is envs
+
+
+@pytest.mark.parametrize("calls", [5, 60, 130])
+@pytest.mark.parametrize("config", [CONFIG, PPO], ids=["sac", "ppo"])
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path, config, calls):
+    with pytest.raises(KeyboardInterrupt):
+        train(config, Interrupted(calls), tmp_path / "parts", progress=False)
+    agents = [
+        train(config, Interrupted(10**6), tmp_path / name, progress=False, resume=True) for name in ("parts", "whole")
+    ]
+    assert [agent.record["steps"] for agent in agents] == [config.total_steps] * 2
+    killed, whole = ([weight.tolist() for weight in agent.model.policy.parameters()] for agent in agents)
+    assert killed == whole
+    assert [agent.close() for agent in agents]
+
+
+@pytest.mark.parametrize("step", ["evaluate", "learn", "write", "tidy"])
+@pytest.mark.parametrize("config", [CONFIG, PPO], ids=["sac", "ppo"])
+def test_a_run_goes_on_wherever_it_was_interrupted(tmp_path, monkeypatch, config, step):
+    """In the evaluation, in saving a checkpoint, in writing the last record, and after it."""
+    config = replace(config, checkpoint_every=60)
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    if step == "evaluate":
+        monkeypatch.setattr(training, "evaluate", interrupted)
+    elif step == "learn":
+        monkeypatch.setattr(Path, "rename", interrupted)
+    elif step == "write":
+        write = Run.write
+        monkeypatch.setattr(Run, "write", lambda run, **c: interrupted() if c.get("finished") else write(run, **c))
+    else:
+        tidy = Run.tidy
+        monkeypatch.setattr(Run, "tidy", lambda run: interrupted() if run.record["finished"] else tidy(run))
+    with pytest.raises(KeyboardInterrupt):
+        train(config, "sparse", tmp_path, progress=False)
+    monkeypatch.undo()
+    assert read_record(tmp_path)["finished"] == (step == "tidy")
+    agent = train(config, "sparse", tmp_path, progress=False, resume=True)
+    agent.close()
+    assert agent.record["finished"]
+    assert agent.record["steps"] == agent.model.num_timesteps == config.total_steps
+    assert not list(tmp_path.glob("*checkpoint*"))
+    assert load_agent(tmp_path).close() is None
+
+
+def test_a_learning_curve_cut_in_its_last_line_is_mended(tmp_path):
+    config = replace(CONFIG, total_steps=240, checkpoint_every=60)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, Interrupted(280), tmp_path, progress=False)
+    rows = learning_curve(tmp_path)
+    with open(tmp_path / "progress.csv", "a") as file:
+        file.write("0.5,-")
+    assert learning_curve(tmp_path) == rows
+    train(config, Interrupted(10**6), tmp_path, progress=False, resume=True).close()
+    assert all(training.STEPS_COLUMN in row for row in learning_curve(tmp_path))
+
+
+def test_worker_processes_that_die_leave_a_run_to_go_on_with(tmp_path):
+    config = replace(CONFIG, n_envs=2, subprocess=True)
+    others = set(multiprocessing.active_children())
+    with pytest.raises((EOFError, OSError)):
+        train(config, Interrupted(10), tmp_path, progress=False)
+    left = [process for process in multiprocessing.active_children() if process not in others]
+    for process in left:
+        process.join(timeout=30)
+    assert not any(process.is_alive() for process in left)
+    agent = train(config, Interrupted(10**6), tmp_path, progress=False, resume=True)
+    agent.close()
+    assert agent.record["steps"] == 120
+
+
+THREADS = """
+import sys
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from reward_models.agents.configs import by_name
+from reward_models.agents.training import make_envs
+
+
+class Threads:
+    name, success_threshold = "threads", 0.0
+
+    def __call__(self, achieved, desired):
+        return np.full(len(achieved), float(torch.get_num_threads()))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(3)
+    envs = make_envs(replace(by_name("discrim_n3"), n_envs=2, subprocess=True), Threads())
+    envs.reset()
+    _, threads, _, _ = envs.step(np.zeros((2, *envs.action_space.shape), np.float32))
+    envs.close()
+    print(*map(int, threads), torch.get_num_threads())
+"""
+
+
+def test_worker_processes_have_one_thread_and_the_main_process_keeps_its_own(tmp_path):
+    script = tmp_path / "threads_of_workers.py"
+    script.write_text(THREADS)
+    environment = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.split() == ["1", "1", "3"], done.stderr
 
 
 def test_a_finished_run_is_returned_and_other_runs_are_refused(tmp_path):

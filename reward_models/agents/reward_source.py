@@ -1,0 +1,116 @@
+"""Which reward an agent is trained on, in a form that a file can hold and a later process can find again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from reward_models import checkpoint
+from reward_models.checks import require_entries
+from reward_models.learned_reward import LearnedReward
+from spatialsim_env import rewards
+from spatialsim_env.rewards import Reward
+
+SPARSE = "sparse"
+_MODEL = {"folder": str, "beside": (str, type(None)), "kind": str, "sha256": str}
+
+
+def settled(reward: str | Reward) -> str | Reward:
+    """The reward as it can be found from every working directory: the path of a model made absolute.
+
+    Raises:
+        ValueError: an unknown name, or a path without a model.
+    """
+    if not isinstance(reward, str):
+        return reward
+    found = rewards.resolve(reward)
+    return found.name if isinstance(found, LearnedReward) else reward
+
+
+def described(reward: str | Reward, run: Path) -> dict[str, Any]:
+    """What ``agent.json`` says of a reward.
+
+    ``reward`` is its name and ``live_reward`` whether it is an object that no file holds. ``model`` is None unless
+    the reward comes from a model's folder; then it holds that folder (absolute, and where both lie in one tree also
+    relative to the run), what the model's output is made into, and the SHA-256 of its weights.
+
+    Args:
+        run: folder of the run.
+
+    Raises:
+        ValueError: an unknown name, or a path without a model.
+    """
+    found = rewards.resolve(reward) if isinstance(reward, str) else reward
+    model = _model(found, run.resolve()) if isinstance(found, LearnedReward) else None
+    if model is not None:
+        return {"reward": found.name, "live_reward": False, "model": model}
+    name = reward if isinstance(reward, str) else getattr(reward, "name", type(reward).__name__)
+    return {"reward": name, "live_reward": not isinstance(reward, str), "model": None}
+
+
+def _model(reward: LearnedReward, run: Path) -> dict[str, Any] | None:
+    folder = reward._folder
+    if folder is None:
+        return None
+    beside = os.path.relpath(folder, run) if folder.is_relative_to(run.parent) else None
+    digest = checkpoint.read_info(folder)["sha256"]
+    return {"folder": str(folder), "beside": beside, "kind": reward.kind, "sha256": digest}
+
+
+def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """What sets two rewards apart, both as ``described``. A model is the same if its weights are, wherever it lies."""
+    if theirs["model"] is None or ours["model"] is None:
+        return [
+            f"{key} is {theirs[key]!r} there and {ours[key]!r} here"
+            for key in ("reward", "live_reward")
+            if theirs[key] != ours[key]
+        ]
+    found = []
+    if theirs["model"]["sha256"] != ours["model"]["sha256"]:
+        found.append(
+            f"reward is {theirs['reward']!r} with weights of SHA-256 {theirs['model']['sha256'][:12]} there "
+            f"and {ours['reward']!r} with weights of SHA-256 {ours['model']['sha256'][:12]} here"
+        )
+    if theirs["model"]["kind"] != ours["model"]["kind"]:
+        found.append(f"reward is {theirs['model']['kind']} there and {ours['model']['kind']} here")
+    return found
+
+
+def found_again(record: dict[str, Any], run: Path) -> str:
+    """The name of a run's reward today; the sparse truth for a live object.
+
+    Args:
+        record: as ``described``.
+        run: folder of the run; a model beside it is found where the whole tree was moved.
+
+    Raises:
+        ValueError: its model is gone, or its weights are others by now.
+    """
+    model = record["model"]
+    if model is None:
+        return SPARSE if record["live_reward"] else record["reward"]
+    folders = [Path(model["folder"])]
+    if model["beside"] is not None:
+        folders.insert(0, (run.resolve() / model["beside"]).resolve())
+    there = [folder for folder in dict.fromkeys(folders) if (folder / checkpoint.INFO).exists()]
+    for folder in there:
+        if checkpoint.read_info(folder)["sha256"] == model["sha256"]:
+            return LearnedReward(folder, model["kind"]).name
+    state = "has other weights by now" if there else "is gone"
+    raise ValueError(
+        f"{run}: its reward {record['reward']!r}, weights of SHA-256 {model['sha256'][:12]}, {state}; "
+        "accepted is that model in its place, or another reward by name"
+    )
+
+
+def check(file: Path, record: dict[str, Any]) -> None:
+    """Refuse the record of a file that is not as ``described``.
+
+    Raises:
+        ValueError: an entry is missing or of another type.
+    """
+    types = {"reward": str, "live_reward": bool, "model": (dict, type(None))}
+    require_entries(file, record, types, ValueError)
+    if record["model"] is not None:
+        require_entries(file, record["model"], _MODEL, ValueError)
