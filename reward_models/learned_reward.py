@@ -147,6 +147,11 @@ class LearnedReward:
             self._folder = checkpoint.folder_of(model).resolve()
 
     @property
+    def folder(self) -> Path | None:
+        """Where its model lies; None for a model that is in no file."""
+        return self._folder
+
+    @property
     def name(self) -> str:
         """What ``resolve`` finds it by; a model that is in no file has only its kind to show."""
         base = str(self._folder) if self._folder is not None else self.model.kind

@@ -50,7 +50,7 @@ def described(reward: str | Reward, run: Path) -> dict[str, Any]:
 
 
 def _model(reward: LearnedReward, run: Path) -> dict[str, Any] | None:
-    folder = reward._folder
+    folder = reward.folder
     if folder is None:
         return None
     beside = os.path.relpath(folder, run) if folder.is_relative_to(run.parent) else None

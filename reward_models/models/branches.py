@@ -13,7 +13,24 @@ import torch
 from torch import Tensor, nn
 
 from reward_models.models.base import ModelConfig, RewardModel
-from reward_models.models.layers import mlp
+from reward_models.models.layers import mlp, present
+
+
+@dataclass
+class Objects:
+    """A batch of sets between two rounds; objects first, so that each step runs over the batch."""
+
+    nodes: Tensor  # (n, B, 10), zero where padding
+    total: Tensor  # (B, 10), the global feature u
+    held: Tensor  # (n, B, 1) of bool, where an object is
+
+
+def objects_of(scenes: Tensor) -> Objects:
+    """The set of a scene before the first round, its u the mean of the objects: (B, n, 10)."""
+    nodes = scenes.transpose(0, 1)
+    held = present(nodes)[..., None]
+    nodes = nodes * held
+    return Objects(nodes, nodes.sum(0) / held.sum(0), held)
 
 
 class Branch(nn.Module):

@@ -4,35 +4,16 @@ Set, whose objects do not (section 3.2 of the paper; widths from the authors' co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from reward_models.models.base import ModelConfig
-from reward_models.models.branches import Branch, OneBranch, TwoBranches
-from reward_models.models.layers import mlp, present
+from reward_models.models.branches import Branch, Objects, OneBranch, TwoBranches, objects_of
+from reward_models.models.layers import mlp
 from spatialsim_env.scene import N_FEATURES
 
 WIDTH = N_FEATURES  # of node and global features
 HIDDEN = 16
-
-
-@dataclass
-class Objects:
-    """A batch of sets between two rounds, objects first."""
-
-    nodes: Tensor  # (n, B, 10), zero where padding
-    total: Tensor  # (B, 10), the global feature u
-    held: Tensor  # (n, B, 1) of bool, where an object is
-
-
-def objects_of(scenes: Tensor) -> Objects:
-    """The set of a scene before the first round, its u the mean of the objects: (B, n, 10)."""
-    nodes = scenes.transpose(0, 1)
-    held = present(nodes)[..., None]
-    nodes = nodes * held
-    return Objects(nodes, nodes.sum(0) / held.sum(0), held)
 
 
 class RecurrentDeepSetRound(Branch):

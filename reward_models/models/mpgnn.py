@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from reward_models.models.base import RewardModel
-from reward_models.models.branches import Branch, OneBranch, RoundsConfig, TwoBranches
-from reward_models.models.layers import mlp, present
+from reward_models.models.branches import Branch, Objects, OneBranch, RoundsConfig, TwoBranches, objects_of
+from reward_models.models.layers import mlp
 from spatialsim_env.scene import N_FEATURES
 
 WIDTH = N_FEATURES  # of node, edge and global features
@@ -31,21 +31,10 @@ HIDDEN = 16
 
 
 @dataclass
-class Graph:
-    """State of the graphs of a batch between two rounds; objects first, so that each step runs over the batch."""
+class Graph(Objects):
+    """State of the graphs of a batch between two rounds; where another scene is known, ``total`` holds its u too."""
 
-    nodes: Tensor  # (n, B, 10), zero where padding
-    total: Tensor  # (B, 10), the global feature u; (B, 20), with another scene's after it, where that is known
-    held: Tensor  # (n, B, 1) of bool, where an object is
     hidden: Tensor | None = None  # (receiver, sender, B, 16), edges before the second layer; None: still x_j - x_i
-
-
-def graph(scenes: Tensor) -> Graph:
-    """The graph of a scene before the first round: (B, n, 10)."""
-    nodes = scenes.transpose(0, 1)
-    held = present(nodes)[..., None]
-    nodes = nodes * held
-    return Graph(nodes, nodes.sum(0) / held.sum(0), held)
 
 
 class MessagePassing(Branch):
@@ -64,7 +53,8 @@ class MessagePassing(Branch):
         self.total = mlp(2 * WIDTH + known, HIDDEN, WIDTH)
 
     def begin(self, scenes: Tensor) -> Graph:
-        return graph(scenes)
+        objects = objects_of(scenes)
+        return Graph(objects.nodes, objects.total, objects.held)
 
     def summary(self, state: Graph) -> Tensor:
         return state.total[:, :WIDTH]
