@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-# Locally every run tries new examples; where a verdict is passed, the same ones every time.
-settings.register_profile("verdict", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("verdict")
+# Locally every run tries new examples; where a verdict is passed, the same ones every time. A first call may compile.
+settings.register_profile("explore", deadline=None)
+settings.register_profile("verdict", deadline=None, derandomize=True)
+settings.load_profile("verdict" if os.environ.get("CI") else "explore")
