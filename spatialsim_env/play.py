@@ -148,7 +148,7 @@ def handle(event: Any, controller: Controller, viewer: Viewer, arena: NDArray[An
     return None
 
 
-class Session:
+class Game:
     """An environment, a viewer and a controller: one call of ``frame`` is one picture and at most one step."""
 
     def __init__(self, env: gym.Env[Any, Any], viewer: Viewer, seed: int | None = None) -> None:
@@ -224,8 +224,8 @@ def play(
         import pygame
 
         pygame.key.set_repeat(*KEY_REPEAT)
-        session = Session(env, viewer, seed)
-        while session.frame():
+        game = Game(env, viewer, seed)
+        while game.frame():
             pass
     finally:
         viewer.close()

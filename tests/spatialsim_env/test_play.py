@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spatialsim_env import play, scene
 from spatialsim_env.dynamics import Dynamics
-from spatialsim_env.play import KEYS, TURN_STEP, Command, Controller, Session, action, handle, under
+from spatialsim_env.play import KEYS, TURN_STEP, Command, Controller, Game, action, handle, under
 from spatialsim_env.rendering import Viewer
 from spatialsim_env.scene import ORIENTATION, POSITION, SIZE
 
@@ -251,16 +251,16 @@ def test_other_keys_and_buttons_do_nothing(pygame_, name):
     assert controller.next_action(FOUR) is None
 
 
-# Sessions
+# Games
 
 
 @pytest.fixture
-def session(pygame_) -> Iterator[Session]:
+def game(pygame_) -> Iterator[Game]:
     env = gym.make(ENV_ID, action_mode="pick_place", n_objects=3, max_episode_steps=10**9)
     viewer = Viewer("human", fps=0)
-    session = Session(env, viewer, seed=4)
-    assert session.frame()
-    yield session
+    game = Game(env, viewer, seed=4)
+    assert game.frame()
+    yield game
     viewer.close()
     env.close()
 
@@ -270,76 +270,76 @@ def post(pygame, *events):
         pygame.event.post(event)
 
 
-def test_dragging_moves_the_object_in_the_environment(pygame_, session):
-    before = session.arena.copy()
+def test_dragging_moves_the_object_in_the_environment(pygame_, game):
+    before = game.arena.copy()
     start = before[2, POSITION]
     goal = np.where(start < 10, start + 6, start - 6)
     post(pygame_, *events_of_a_drag(pygame_, tuple(start), tuple(goal)))
-    assert session.frame()
-    assert session.frame()
-    assert session.arena[2, POSITION] == pytest.approx(goal, abs=0.15)
-    assert np.array_equal(session.arena[:2], before[:2])
-    truth = session.env.unwrapped
-    assert np.array_equal(session.arena, truth.scenes[0])
-    assert np.array_equal(session.goal, truth.scenes[1])
+    assert game.frame()
+    assert game.frame()
+    assert game.arena[2, POSITION] == pytest.approx(goal, abs=0.15)
+    assert np.array_equal(game.arena[:2], before[:2])
+    truth = game.env.unwrapped
+    assert np.array_equal(game.arena, truth.scenes[0])
+    assert np.array_equal(game.goal, truth.scenes[1])
 
 
-def test_the_goal_can_be_reached_by_hand(pygame_, session):
+def test_the_goal_can_be_reached_by_hand(pygame_, game):
     """Objects of one identity go where the goal, brought back into the arena, has them."""
-    goal = session.goal.astype(np.float64)
-    partner = [int(np.abs(goal[:, scene.COLOR] - row[scene.COLOR]).sum(axis=1).argmin()) for row in session.arena]
-    scale = float(np.mean(session.arena[:, SIZE] / goal[partner, SIZE]))
-    angle = float(np.angle(np.exp(1j * (session.arena[:, ORIENTATION] - goal[partner, ORIENTATION])).mean()))
+    goal = game.goal.astype(np.float64)
+    partner = [int(np.abs(goal[:, scene.COLOR] - row[scene.COLOR]).sum(axis=1).argmin()) for row in game.arena]
+    scale = float(np.mean(game.arena[:, SIZE] / goal[partner, SIZE]))
+    angle = float(np.angle(np.exp(1j * (game.arena[:, ORIENTATION] - goal[partner, ORIENTATION])).mean()))
     offset = goal[partner][:, POSITION] - goal[:, POSITION].mean(axis=0)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     shape = scale * offset @ turn.T
     targets = shape + 10 - (shape.max(axis=0) + shape.min(axis=0)) / 2
     for row, target in enumerate(targets):
-        session.controller._targets[row] = target
-    while session.controller._targets:
-        assert session.frame()
-    assert session.achieved
-    assert session.distance <= 1
+        game.controller._targets[row] = target
+    while game.controller._targets:
+        assert game.frame()
+    assert game.achieved
+    assert game.distance <= 1
 
 
-def test_r_restarts_and_n_draws_a_new_goal(pygame_, session):
-    first = session.arena.copy(), session.goal.copy()
+def test_r_restarts_and_n_draws_a_new_goal(pygame_, game):
+    first = game.arena.copy(), game.goal.copy()
     post(pygame_, *events_of_a_drag(pygame_, tuple(first[0][2, POSITION]), (10, 10)))
-    session.frame()
-    assert not np.array_equal(session.arena, first[0])
+    game.frame()
+    assert not np.array_equal(game.arena, first[0])
     post(pygame_, key(pygame_, "r"))
-    assert session.frame()
-    assert np.array_equal(session.arena, first[0])
-    assert np.array_equal(session.goal, first[1])
+    assert game.frame()
+    assert np.array_equal(game.arena, first[0])
+    assert np.array_equal(game.goal, first[1])
     post(pygame_, key(pygame_, "n"))
-    assert session.frame()
-    assert not np.array_equal(session.goal, first[1])
+    assert game.frame()
+    assert not np.array_equal(game.goal, first[1])
 
 
-def test_a_seed_gives_the_same_goals(pygame_, session):
-    other = Session(session.env, Viewer("human"), seed=4)
-    assert np.array_equal(other.goal, session.goal)
+def test_a_seed_gives_the_same_goals(pygame_, game):
+    other = Game(game.env, Viewer("human"), seed=4)
+    assert np.array_equal(other.goal, game.goal)
     other._new_goal()
-    session._new_goal()
-    assert np.array_equal(other.goal, session.goal)
+    game._new_goal()
+    assert np.array_equal(other.goal, game.goal)
 
 
-def test_escape_ends_the_session(pygame_, session):
+def test_escape_ends_the_session(pygame_, game):
     post(pygame_, key(pygame_, "escape"))
-    assert not session.frame()
+    assert not game.frame()
 
 
-def test_closing_the_window_ends_the_session(pygame_, session):
+def test_closing_the_window_ends_the_session(pygame_, game):
     post(pygame_, pygame_.event.Event(pygame_.QUIT), key(pygame_, "n"))
-    assert not session.frame()
+    assert not game.frame()
 
 
-def test_nothing_happens_while_the_player_does_nothing(pygame_, session):
-    before = session.arena.copy()
+def test_nothing_happens_while_the_player_does_nothing(pygame_, game):
+    before = game.arena.copy()
     for _ in range(5):
-        assert session.frame()
-    assert np.array_equal(session.arena, before)
-    assert session._steps == 0
+        assert game.frame()
+    assert np.array_equal(game.arena, before)
+    assert game._steps == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"n_objects": 4, "criterion": "positions", "seed": 1}])
