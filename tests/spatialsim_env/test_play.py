@@ -324,12 +324,12 @@ def test_a_seed_gives_the_same_goals(pygame_, game):
     assert np.array_equal(other.goal, game.goal)
 
 
-def test_escape_ends_the_session(pygame_, game):
+def test_escape_ends_the_game(pygame_, game):
     post(pygame_, key(pygame_, "escape"))
     assert not game.frame()
 
 
-def test_closing_the_window_ends_the_session(pygame_, game):
+def test_closing_the_window_ends_the_game(pygame_, game):
     post(pygame_, pygame_.event.Event(pygame_.QUIT), key(pygame_, "n"))
     assert not game.frame()
 
