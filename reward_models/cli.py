@@ -238,23 +238,14 @@ def render(
     seed: Seed = 0,
 ) -> None:
     """Draw goal and arena side by side, as a picture or as an animated episode."""
-    from PIL import Image
+    from spatialsim_env.rendering import save_frames
 
-    from spatialsim_env.files import replaced
-
-    ending = out.suffix.lower()
-    if ending not in (".png", ".gif"):
-        raise ValueError(f"{out} ends in {out.suffix!r}; accepted are .png and .gif")
     if agent is not None and n_objects is not None:
         raise ValueError("--agent and --n-objects contradict each other: an agent has its own number of objects")
-    frames = [Image.fromarray(frame) for frame in _film(agent, objects(n_objects or "3-8"), seed)]
-    if ending == ".png":
+    frames = _film(agent, objects(n_objects or "3-8"), seed)
+    if out.suffix.lower() == ".png":
         frames = frames[-1:] if last else frames[:1]
-    with replaced(out) as temporary:
-        if ending == ".png":
-            frames[0].save(temporary, "PNG")
-        else:
-            frames[0].save(temporary, "GIF", save_all=True, append_images=frames[1:], duration=80, loop=0)
+    save_frames(frames, out)
     print(f"wrote {out}, {len(frames)} frame{'s' * (len(frames) > 1)}")
 
 

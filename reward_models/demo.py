@@ -29,10 +29,11 @@ import numpy as np
 
 from reward_models.agents import configs
 from reward_models.agents.configs import AgentConfig
+from reward_models.checks import read_object
 from reward_models.training import TrainingConfig
 from spatialsim_env.files import replaced
 from spatialsim_env.pictures import import_pygame
-from spatialsim_env.rendering import Viewer
+from spatialsim_env.rendering import Viewer, save_frames
 from spatialsim_env.tasks import RANGES, Discrimination
 
 TRUTH, RANDOM = "truth", "random agent"
@@ -145,7 +146,7 @@ def _claim(folder: Path, config: DemoConfig) -> None:
     """Make the folder this demo's own, or refuse: other settings, or an unfinished demo of another commit."""
     file, claim = folder / "settings.json", {"settings": config.to_json(), "commit": _commit()}
     if file.exists():
-        there = json.loads(file.read_text())
+        there = read_object(file)
         finished = (folder / "summary.json").exists()
         if there["settings"] != claim["settings"] or (not finished and there["commit"] != claim["commit"]):
             what = "other settings" if there["settings"] != claim["settings"] else f"commit {there['commit']}"
@@ -279,24 +280,16 @@ def _train_agent(name: str, config: AgentConfig, reward: str, folder: Path) -> R
 
 def draw(config: DemoConfig, folder: Path) -> list[Path]:
     """A GIF and the last frame of an episode of the best agent, and where the first network misled its agent."""
-    from PIL import Image
-
     from reward_models.agents.evaluation import film
 
-    agent = _load(config, folder, BEST)
-    frames = [Image.fromarray(frame) for frame in film(agent, config.agent)]
-    paths = [folder / "reached.png", folder / "reached.gif"]
-    with replaced(paths[0]) as temporary:
-        frames[-1].save(temporary, "PNG")
-    colors = [frame.convert("P", palette=Image.Palette.ADAPTIVE) for frame in frames]
-    with replaced(paths[1]) as temporary:
-        colors[0].save(temporary, "GIF", save_all=True, append_images=colors[1:], duration=80, loop=0)
+    frames = film(_load(config, folder, BEST), config.agent)
+    drawn = {"reached.png": frames[-1:], "reached.gif": frames}
     misled = _false_claim(config, folder, next(iter(config.networks)))
     if misled is not None:
-        paths.append(folder / "false_claim.png")
-        with replaced(paths[-1]) as temporary:
-            Image.fromarray(misled).save(temporary, "PNG")
-    return paths
+        drawn["false_claim.png"] = [misled]
+    for name, parts in drawn.items():
+        save_frames(parts, folder / name)
+    return [folder / name for name in drawn]
 
 
 def _false_claim(config: DemoConfig, folder: Path, name: str) -> Any:

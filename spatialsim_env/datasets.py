@@ -146,12 +146,12 @@ def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any
         raise DataSetError(f"target, reference and label hold {lengths} samples; accepted are equal scenes and labels")
     if samples.target.shape[1] > _MOST_OBJECTS:
         raise DataSetError(f"scenes have {samples.target.shape[1]} rows; accepted are up to {_MOST_OBJECTS}")
-    validate(samples.target, "target")
-    validate(samples.reference, "reference")
-    data, manifest = _files(path)
-    data.parent.mkdir(parents=True, exist_ok=True)
     one_reference = len(samples) > 0 and samples.reference.strides[0] == 0
     reference = samples.reference[:1] if one_reference else samples.reference
+    validate(samples.target, "target")
+    validate(reference, "reference")
+    data, manifest = _files(path)
+    data.parent.mkdir(parents=True, exist_ok=True)
     arrays = {"label": samples.label.astype(np.uint8)}
     for part, scenes in (("target", samples.target), ("reference", reference)):
         arrays |= {f"{part}_{key}": array for key, array in _pack(scenes).items()}

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spatialsim_env.files import replaced
 from spatialsim_env.pictures import ARENA_WINDOW, SMOOTH, Window, draw_scene, import_pygame, pixels_of
 from spatialsim_env.scene import ARENA, POSITION, SIZE, present, validate
 
@@ -44,6 +46,7 @@ class Panel:
         return self.window[0][0] + across / self.scale, self.window[1][1] - down / self.scale
 
 
+FRAME_TIME = 80  # milliseconds that a frame of an animated picture is shown
 _GOAL_MARGIN = 1.05  # the goal's panel is this many times as wide as the goal, and never narrower than the arena's
 _GRID_STEP = 5  # units
 _SIDE, _GAP, _HEADER, _FOOTER = 368, 16, 44, 68  # pixels
@@ -301,3 +304,28 @@ def _take_in_events() -> None:
         owner = None if window is None else _OPEN.get(window.id)
         for viewer in list(_OPEN.values()) if owner is None else [owner]:
             viewer._receive(event)
+
+
+def save_frames(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
+    """Write frames (height, width, 3) as an animated .gif, or the one frame of a .png; the file is whole or not there.
+
+    Raises:
+        ValueError: another ending, or not one frame for a .png.
+        ImportError: pillow is not installed.
+    """
+    ending = path.suffix.lower()
+    if ending not in (".png", ".gif"):
+        raise ValueError(f"{path} ends in {path.suffix!r}; accepted are .png and .gif")
+    if ending == ".png" and len(frames) != 1:
+        raise ValueError(f"{path} is to hold {len(frames)} frames; a .png holds one")
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError('saving pictures needs pillow: pip install "spatialsim-env[render]"') from error
+    first, *rest = [Image.fromarray(frame) for frame in frames]
+    with replaced(path) as temporary:
+        if ending == ".png":
+            first.save(temporary, "PNG")
+        else:
+            first, *rest = [image.convert("P", palette=Image.Palette.ADAPTIVE) for image in (first, *rest)]
+            first.save(temporary, "GIF", save_all=True, append_images=rest, duration=FRAME_TIME, loop=0)

@@ -16,6 +16,7 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
+from reward_models.models import layers
 from spatialsim_env.scene import ARENA, COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE
 
 FAR = 5.0  # units, the displacement that the coarse feature calls 1
@@ -67,7 +68,7 @@ def place_goal(achieved: Tensor, desired: Tensor) -> Tensor:
 
 def present(scenes: Tensor) -> Tensor:
     """1 where a row holds an object, else 0: (B, n, 10) -> (B, n, 1), of the scenes' type."""
-    return (scenes[..., SHAPE].sum(-1, keepdim=True) > 0.5).to(scenes.dtype)
+    return layers.present(scenes)[..., None].to(scenes.dtype)
 
 
 def match(achieved: Tensor, desired: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from spatialsim_env import scene
 from spatialsim_env.pictures import ARENA_WINDOW
-from spatialsim_env.rendering import FRAME, Panel, Viewer
+from spatialsim_env.rendering import FRAME, Panel, Viewer, save_frames
 
 # The viewer
 
@@ -367,3 +367,21 @@ print(seen[0], seen[-1])
 """
     first, last = run(SCENE + code, DISPLAY=screen)[-1].split(") (")
     assert first.strip("()") == last.strip("()")
+
+
+def test_frames_are_saved_as_they_are_and_in_order(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    red, blue = (np.broadcast_to(np.uint8(color), (8, 8, 3)) for color in ((255, 0, 0), (0, 0, 255)))
+    save_frames([red], tmp_path / "one.png")
+    with image.open(tmp_path / "one.png") as png:
+        assert np.array_equal(np.asarray(png), red)
+    save_frames([red, blue], tmp_path / "two.gif")
+    with image.open(tmp_path / "two.gif") as gif:
+        assert gif.n_frames == 2
+        for index, frame in enumerate((red, blue)):
+            gif.seek(index)
+            assert np.array_equal(np.asarray(gif.convert("RGB")), frame)
+    for frames, name in (([red], "a.bmp"), ([red, blue], "a.png")):
+        with pytest.raises(ValueError, match=name):
+            save_frames(frames, tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.png", "two.gif"]
