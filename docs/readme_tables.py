@@ -11,9 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from reward_models import demo
+from reward_models.benchmark import rows, tables
+from reward_models.benchmark.summary import Results
 
 ROOT = Path(__file__).parents[1]
-DEMO, SPEED = ROOT / "results" / "demo.json", ROOT / "benchmarks" / "speed.json"
+RESULTS = ROOT / "results"
+DEMO, SPEED = RESULTS / "demo.json", ROOT / "benchmarks" / "speed.json"
 
 
 def _demo() -> str:
@@ -39,6 +42,15 @@ def _speed() -> str:
     return f"{_load(ROOT / 'benchmarks' / 'speed.py').table(result)}\n\nCommit {result['commit'][:7]}."
 
 
+def _benchmark() -> str:
+    """Tables 1 and 2 of the paper, ours beside the published ones."""
+    known = Results(rows.read(RESULTS, quick=False) if (RESULTS / rows.FOLDER).is_dir() else [])
+    if not known.rows:
+        return "No run is recorded yet: `spatialsim bench run` makes them."
+    shown = [tables.table1(known)[0], tables.table2(known)[0]]
+    return "\n\n".join(f"**{table.title}**\n\n{table.markdown()}\n\n{table.note}" for table in shown)
+
+
 def _load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -48,7 +60,7 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
-TABLES: dict[str, Callable[[], str]] = {"demo": _demo, "speed": _speed}
+TABLES: dict[str, Callable[[], str]] = {"demo": _demo, "benchmark": _benchmark, "speed": _speed}
 
 
 def render(name: str) -> str:

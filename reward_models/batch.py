@@ -1,17 +1,22 @@
-"""The one border between numpy and torch: scenes and samples become tensors here."""
+"""The one border between numpy and torch: scenes and samples become tensors here, features or pictures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reward_models.models.base import RewardModel
+from reward_models.models.resnet import PictureConfig
+from spatialsim_env.pictures import pictures
 from spatialsim_env.scene import present
 from spatialsim_env.tasks import Samples
+
+PIXELS_AT_ONCE = 2**19  # pixels judged at a time: 128 pictures of 64 x 64, some 70 MB of activations in float64
 
 
 def trim(scenes: NDArray[Any]) -> NDArray[Any]:
@@ -25,12 +30,43 @@ def to_tensor(scenes: NDArray[Any], dtype: torch.dtype = torch.float32, device: 
     return torch.from_numpy(np.array(trim(scenes), order="C")).to(device, dtype)
 
 
+def to_pictures(scenes: NDArray[Any], pixels: int, device: torch.device | str = "cpu") -> Tensor:
+    """Scenes (B, n_max, 10) as pictures (B, 3, pixels, pixels), uint8; objects beyond the default window are cut.
+
+    Raises:
+        SceneError: not scenes.
+        ImportError: pygame-ce is not installed.
+    """
+    return torch.from_numpy(pictures(scenes, pixels, on_outside="ignore")).to(device).permute(0, 3, 1, 2)
+
+
+def seen_by(
+    model: RewardModel,
+    scenes: NDArray[Any],
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """What a model takes for scenes (B, n_max, 10).
+
+    Returns:
+        Trimmed scenes (B, n, 10) of ``dtype``; for models that see pictures those, (B, 3, pixels, pixels), uint8.
+    """
+    if model.sees_pictures:
+        return to_pictures(scenes, cast(PictureConfig, model.config).pixels, device)
+    return to_tensor(scenes, dtype, device)
+
+
+def pictures_at_once(pixels: int) -> int:
+    """Pictures of a batch that are judged together, to bound the memory."""
+    return max(1, PIXELS_AT_ONCE // pixels**2)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Samples as tensors on one device."""
 
-    target: Tensor  # (B, n, 10)
-    reference: Tensor | None  # (B, m, 10); None for models that see the target alone
+    target: Tensor  # (B, n, 10), or pictures (B, 3, pixels, pixels)
+    reference: Tensor | None  # (B, m, 10), or pictures; None for models that see the target alone
     label: Tensor  # (B,) int64, 1 where both show the same configuration
 
     def __len__(self) -> int:
@@ -45,5 +81,17 @@ def from_samples(samples: Samples, with_reference: bool = True, device: torch.de
     return Batch(
         target=to_tensor(samples.target, device=device),
         reference=to_tensor(samples.reference, device=device) if with_reference else None,
+        label=torch.tensor(samples.label, device=device).long(),
+    )
+
+
+def for_model(model: RewardModel, samples: Samples, device: torch.device | str = "cpu") -> Batch:
+    """Samples as a model takes them: with the reference where it has two inputs, drawn where it sees pictures.
+
+    Scenes become float32, pictures uint8: 12 kB each at 64 x 64.
+    """
+    return Batch(
+        target=seen_by(model, samples.target, device=device),
+        reference=seen_by(model, samples.reference, device=device) if model.two_inputs else None,
         label=torch.tensor(samples.label, device=device).long(),
     )

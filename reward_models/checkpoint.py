@@ -56,7 +56,7 @@ def save(model: RewardModel, folder: str | os.PathLike[str], task: Mapping[str, 
         OSError: the files cannot be written; what was there before is intact.
     """
     folder = Path(folder)
-    tensors = {name: value.detach().to("cpu", torch.float32).contiguous() for name, value in model.state_dict().items()}
+    tensors = {name: _stored(value) for name, value in model.state_dict().items()}
     with replaced(folder / WEIGHTS) as temporary:
         temporary.write_bytes(safetensors.torch.save(tensors))
     info = {
@@ -71,6 +71,12 @@ def save(model: RewardModel, folder: str | os.PathLike[str], task: Mapping[str, 
     with replaced(folder / INFO) as temporary:
         temporary.write_text(json.dumps(info, indent=2) + "\n")
     return folder / INFO
+
+
+def _stored(value: Tensor) -> Tensor:
+    """A weight in float32; a count, such as the batches that a normalisation has seen, stays whole."""
+    value = value.detach().cpu()
+    return (value.to(torch.float32) if value.is_floating_point() else value).contiguous()
 
 
 def folder_of(path: str | os.PathLike[str]) -> Path:

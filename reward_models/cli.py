@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reward_models.benchmark.commands import app as bench_app
 from spatialsim_env import negatives
 
 EXPECTED = (ValueError, TypeError, FileNotFoundError, FileExistsError, ImportError, RuntimeError, OSError)
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 agent_app = typer.Typer(no_args_is_help=True, help="Train an agent on any reward, and evaluate it by the truth.")
 app.add_typer(agent_app, name="agent")
+app.add_typer(bench_app, name="bench")
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Negative = Annotated[
@@ -63,22 +65,28 @@ def demo(
 @app.command()
 def generate(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Data sets, as discrimination/3-8/stage1. Without one, all are listed.")
+        list[str] | None,
+        typer.Argument(help="Data sets or patterns, as 'discrimination/*/test'. Without one, all are listed."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All data sets of the paper.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All data sets of the paper, without variants.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="Only list them, with their sizes.")] = False,
     seed: Seed = 0,
-    size: Annotated[int | None, typer.Option(help="Samples per set; the paper's number by default.", min=1)] = None,
+    size: Annotated[int | None, typer.Option(help="Samples per set; its own number by default.", min=1)] = None,
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("data"),
 ) -> None:
-    """Write data sets of the paper: NAME.npz and its manifest NAME.json. Run again, it makes what is missing."""
+    """Write data sets of the paper and variants: NAME.npz and its manifest NAME.json.
+
+    Run again, it makes what is missing.
+    """
     from spatialsim_env import datasets
 
     if everything and names:
         raise ValueError(f"--all and {names[0]} contradict each other; accepted is one of them")
-    chosen = list(datasets.NAMES) if everything else list(names or [])
-    if not chosen:
-        for name, named in datasets.REGISTRY.items():
-            print(f"{name:32} {named.size:>8,} samples {datasets.expected_bytes(name) / 1e6:>8.1f} MB")
+    chosen = list(datasets.PAPER) if everything else datasets.select(names or [])
+    if only_list or not chosen:
+        for name in chosen or datasets.NAMES:
+            samples = size or datasets.named(name).size
+            print(f"{name:44} {samples:>8,} samples {datasets.expected_bytes(name, size) / 1e6:>8.1f} MB")
         return
     total = sum(datasets.expected_bytes(name, size) for name in chosen)
     print(f"{len(chosen)} data set{'s' * (len(chosen) > 1)}, some {total / 1e6:,.1f} MB, into {out}")
@@ -89,6 +97,41 @@ def generate(
         manifest = datasets.generate(name, out, seed, size)
         megabytes = manifest.with_suffix(".npz").stat().st_size / 1e6
         print(f"{manifest}: {datasets.read_manifest(manifest)['samples']:,} samples, {megabytes:.1f} MB")
+
+
+@app.command("export")
+def export_set(
+    path: Annotated[Path, typer.Argument(help="A generated set, as data/discrimination/3-8/test.")],
+    out: Annotated[Path, typer.Option(help="File to write; .safetensors for torch.")],
+    to: Annotated[str, typer.Option("--format", help="text, the authors' format, or torch.")] = "text",
+) -> None:
+    """Write a data set for other programs: the authors' text files, or tensors."""
+    from spatialsim_env import datasets, text_format
+
+    if to not in ("text", "torch"):
+        raise ValueError(f"--format is {to!r}; accepted are text and torch")
+    samples = datasets.load(path)
+    if to == "torch":
+        from reward_models import torch_datasets
+
+        torch_datasets.write(samples, out)
+    else:
+        text_format.write(samples, out)
+    print(f"{out}: {len(samples):,} samples, {out.stat().st_size / 1e6:.1f} MB")
+
+
+@app.command("import")
+def import_set(
+    file: Annotated[Path, typer.Argument(help="A file of the authors' archive, text or JSON.")],
+    out: Annotated[Path, typer.Option(help="The set to write, as data/published/CDS_3_8.")],
+) -> None:
+    """Make a data set of a file in the authors' format."""
+    from spatialsim_env import datasets, text_format
+    from spatialsim_env.files import sha256
+
+    samples = text_format.read(file)
+    manifest = datasets.save(samples, out, {"source": file.name, "source_sha256": sha256(file)})
+    print(f"{manifest}: {len(samples):,} samples, {samples.label.mean():.3f} of them positive")
 
 
 @app.command()

@@ -13,9 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from reward_models.batch import Batch, from_samples
+from reward_models.batch import Batch, for_model, pictures_at_once
 from reward_models.models import RewardModel
 from spatialsim_env import goals
+from spatialsim_env.datasets import set_name
 from spatialsim_env.negatives import Negative
 from spatialsim_env.tasks import RANGES, Discrimination, Samples, Task
 
@@ -101,21 +102,32 @@ def logits(model: RewardModel, batch: Batch) -> Tensor:
     """Logits (rounds, B, 2) of a set of any size, in the model's own precision."""
     like = next(model.parameters())
     n = max(x.shape[1] for x in (batch.target, batch.reference) if x is not None)
+    size = pictures_at_once(batch.target.shape[-1]) if model.sees_pictures else rows_at_once(n)
     with judging(model):
         parts = []
-        for start in range(0, len(batch), rows_at_once(n)):
-            part = batch[start : start + rows_at_once(n)]
+        for start in range(0, len(batch), size):
+            part = batch[start : start + size]
             parts.append(model(part.target.to(like), None if part.reference is None else part.reference.to(like)))
         return torch.cat(parts, dim=1)
 
 
 def loss_of(logits: Tensor, label: Tensor) -> Tensor:
-    """Cross-entropy, summed over the rounds (section 3.2 of the paper; the authors' code)."""
-    return torch.stack([F.cross_entropy(of_round, label) for of_round in logits]).sum()
+    """Cross-entropy, summed over the rounds (section 3.2 of the paper; the authors' code).
+
+    Args:
+        logits: (..., rounds, B, 2).
+        label: (..., B).
+
+    Returns:
+        (...), means over the batch.
+    """
+    of_rounds = label.unsqueeze(-2).expand(logits.shape[:-1])
+    each = F.cross_entropy(logits.flatten(0, -2), of_rounds.flatten(), reduction="none")
+    return each.unflatten(0, of_rounds.shape).mean(-1).sum(-1)
 
 
 def _as_batch(model: RewardModel, samples: Samples | Batch) -> Batch:
-    return samples if isinstance(samples, Batch) else from_samples(samples, model.two_inputs)
+    return samples if isinstance(samples, Batch) else for_model(model, samples)
 
 
 def loss(model: RewardModel, samples: Samples | Batch) -> float:
@@ -151,8 +163,7 @@ def truth_on(task: Task, size: int, seed: int = 0, criterion: str = "similarity"
 
 
 def _test_samples(task: Task, size: int, seed: int) -> Samples:
-    low, high = task.object_range
-    return task.sample(size, stream(seed, f"test/{low}-{high}"))
+    return task.sample(size, stream(seed, set_name(task, "test")))
 
 
 def accuracy_by_range(

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from reward_models import checkpoint, models
-from reward_models.batch import to_tensor
+from reward_models.batch import pictures_at_once, seen_by
 from reward_models.evaluation import judging, rows_at_once
 from reward_models.models import RewardModel
 from spatialsim_env import goals
@@ -90,8 +90,12 @@ class LearnedModel:
         if len(sizes - {1}) > 1:
             raise SceneError(f"{len(scenes[0])} targets and {len(scenes[1])} references; give equal numbers, or one")
         size = max(sizes) if 0 not in sizes else 0
-        tensors = [to_tensor(x, torch.float64).expand(size, -1, -1) for x in scenes]
-        step = rows_at_once(max(x.shape[1] for x in tensors))
+        tensors = [seen_by(self._module, x, torch.float64) for x in scenes]
+        if self._module.sees_pictures:
+            step = pictures_at_once(tensors[0].shape[-1])
+        else:
+            step = rows_at_once(max(x.shape[1] for x in tensors))
+        tensors = [x.expand(size, *x.shape[1:]) for x in tensors]
         with judging(self._module):
             parts = [self._module.score(*(x[i : i + step] for x in tensors)) for i in range(0, size, step)]
             return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)

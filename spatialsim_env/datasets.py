@@ -5,8 +5,22 @@ features as float32; uncompressed) and ``NAME.json``, its manifest: format, pack
 and the SHA-256 of the data file. Both are written to a temporary name and renamed, the manifest last. The same name,
 seed and size give the same bytes.
 
-Names: ``identification/n5/train`` (n3..n30; train 10,000, valid and test 5,000) and ``discrimination/3-8/stage1``
-(3-8, 9-20, 21-30; stage1..stage5 of 100,000, valid and test 10,000), the sets of sections 2.2 and 2.3 of the paper.
+Names are three parts, task/objects/part. The paper's (sections 2.2 and 2.3), ``PAPER``:
+
+- ``identification/n5/train``: n3..n30; train 10,000 samples, valid and test 5,000;
+- ``discrimination/3-8/stage1``: 3-8, 9-20, 21-30; stage1..stage5 of 100,000, valid and test 10,000.
+
+The variants of the authors' generator, which have the same objects and parts:
+
+- ``discrimination-displaced``, ``-displaced_few``: one object, or one to three, moved by 5 to 20 units;
+- ``-abstract``: only positions matter; ``-distractors``: 0 to 3 extra objects; ``-abstract-distractors``: both.
+
+And others for tests:
+
+- ``discrimination/n3/test``: one number of objects, n3..n30, 10,000; n3 has all parts, the paper's simplified setup;
+- ``discrimination-scale/3-8/1.25``, ``-rotation/3-8/090`` (degrees), ``-translation/3-8/-10,20`` (units): grids, one
+  part of the similarity given and the others drawn, for both labels, 2,000 samples a point; also for
+  ``identification`` with the middle number of objects of each range, n5, n14, n25.
 """
 
 from __future__ import annotations
@@ -14,7 +28,9 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +39,10 @@ from numpy.typing import NDArray
 
 import spatialsim_env
 from spatialsim_env.files import replaced, sha256
+from spatialsim_env.negatives import Displaced, DisplacedFew, Redrawn, by_name
 from spatialsim_env.scene import N_FEATURES, SHAPE, SHAPES, present, validate
 from spatialsim_env.tasks import RANGES, STAGES, Discrimination, Identification, Samples, Task
+from spatialsim_env.variants import Fixed
 
 FORMAT = 1
 _MANIFEST = {"version": str, "samples": int, "n_max": int, "one_reference": bool, "sha256": str, "settings": dict}
@@ -45,21 +63,70 @@ class NamedSet:
     size: int  # samples
 
 
-def _named_sets() -> dict[str, NamedSet]:
-    sets = {}
+VARIANTS: tuple[dict[str, Any], ...] = (
+    {"negative": Displaced()},
+    {"negative": DisplacedFew()},
+    {"abstract": True},
+    {"distractors": 3},
+    {"abstract": True, "distractors": 3},
+)
+GRID = {
+    **{f"{scale:.2f}": Fixed(scale=float(scale)) for scale in np.linspace(0.5, 2, 7)},
+    **{f"{degrees:03d}": Fixed(rotation=float(np.radians(degrees))) for degrees in range(0, 360, 30)},
+    **{f"{x},{y}": Fixed(translation=(x, y)) for x in range(-20, 21, 10) for y in range(-20, 21, 10)},
+}
+GRID_SIZE = 2_000  # samples a point: a standard error of at most 0.011
+
+
+def set_name(task: Task, part: str) -> str:
+    """The name of a part of a task's sets, whether or not such a set is registered.
+
+    It names the stream of random numbers of a run on the task, so that a run and a named set of the same seed hold
+    the same samples: "discrimination/3-8/stage1", "discrimination/n3/test", "identification-abstract/n5/train". The
+    rotation limit belongs to the part; a negative is named, not its parameters.
+    """
+    low, high = task.object_range
+    negative = by_name(task.negative)
+    kind = [type(task).__name__.lower()]
+    kind += [negative.name] * (negative != Redrawn())
+    kind += ["abstract"] * task.abstract + ["distractors"] * (task.distractors > 0) + list(task.fixed.names)
+    return f"{'-'.join(kind)}/{f'n{low}' if low == high else f'{low}-{high}'}/{part}"
+
+
+def _both_tasks(**options: Any) -> Iterator[tuple[Task, str, int]]:
+    """Task, part and size of the paper's sets, or of a variant of them."""
     for n in range(3, 31):
-        for split, size in (("train", 10_000), ("valid", 5_000), ("test", 5_000)):
-            sets[f"identification/n{n}/{split}"] = NamedSet(Identification(n), size)
-    for low, high in RANGES:
-        name = f"discrimination/{low}-{high}"
-        for stage, limit in enumerate(STAGES, start=1):
-            sets[f"{name}/stage{stage}"] = NamedSet(Discrimination((low, high), limit), 100_000)
-        for split in ("valid", "test"):
-            sets[f"{name}/{split}"] = NamedSet(Discrimination((low, high)), 10_000)
-    return sets
+        for part, size in (("train", 10_000), ("valid", 5_000), ("test", 5_000)):
+            yield Identification(n, **options), part, size
+    for n_objects in RANGES:
+        yield from _discrimination(n_objects, **options)
 
 
-REGISTRY = _named_sets()
+def _discrimination(n_objects: int | tuple[int, int], **options: Any) -> Iterator[tuple[Task, str, int]]:
+    for stage, limit in enumerate(STAGES, start=1):
+        yield Discrimination(n_objects, limit, **options), f"stage{stage}", 100_000
+    for part in ("valid", "test"):
+        yield Discrimination(n_objects, **options), part, 10_000
+
+
+def _beyond_the_paper() -> Iterator[tuple[Task, str, int]]:
+    yield from _discrimination(3)
+    for n in range(4, 31):
+        yield Discrimination(n), "test", 10_000
+    for options in VARIANTS:
+        yield from _both_tasks(**options)
+    for part, fixed in GRID.items():
+        for low, high in RANGES:
+            yield Identification((low + high) // 2, fixed=fixed), part, GRID_SIZE
+            yield Discrimination((low, high), fixed=fixed), part, GRID_SIZE
+
+
+def _by_name(sets: Iterable[tuple[Task, str, int]]) -> dict[str, NamedSet]:
+    return {set_name(task, part): NamedSet(task, size) for task, part, size in sets}
+
+
+PAPER = tuple(_by_name(_both_tasks()))
+REGISTRY = _by_name(_both_tasks()) | _by_name(_beyond_the_paper())
 NAMES = tuple(REGISTRY)
 
 
@@ -71,10 +138,34 @@ def named(name: str) -> NamedSet:
     """
     if name not in REGISTRY:
         raise DataSetError(
-            f"data set {name!r} is unknown; accepted are identification/n3..n30/train|valid|test and "
-            "discrimination/3-8|9-20|21-30/stage1..stage5|valid|test"
+            f"data set {name!r} is unknown; accepted are identification/n3..n30/train|valid|test, "
+            "discrimination/3-8|9-20|21-30/stage1..stage5|valid|test, and the variants and grids that "
+            "spatialsim generate lists"
         )
     return REGISTRY[name]
+
+
+def select(patterns: Iterable[str]) -> list[str]:
+    """The names that patterns stand for, each once, in the order of the patterns and of the registry.
+
+    A pattern is a name, or its first parts for all that begins with them; ``*``, ``?`` and ``[...]`` stay within a
+    part: "discrimination/*/test", "discrimination-*/3-8", "identification".
+
+    Raises:
+        DataSetError: a pattern that no name fits.
+    """
+    chosen: dict[str, None] = {}
+    for pattern in patterns:
+        wanted = pattern.rstrip("/").split("/")
+        fitting = [name for name in NAMES if _begins_with(name.split("/"), wanted)]
+        if not fitting:
+            named(pattern)
+        chosen |= dict.fromkeys(fitting)
+    return list(chosen)
+
+
+def _begins_with(parts: list[str], wanted: list[str]) -> bool:
+    return len(wanted) <= len(parts) and all(map(fnmatchcase, parts, wanted))
 
 
 def sample(name: str, seed: int, size: int | None = None) -> Samples:
@@ -98,7 +189,7 @@ def _settings(name: str, seed: int) -> dict[str, Any]:
     """What the manifest of a named set says about its making, as JSON gives it back."""
     task = named(name).task
     low, high = task.object_range
-    settings = {
+    settings: dict[str, Any] = {
         "name": name,
         "seed": seed,
         "task": type(task).__name__,
@@ -107,7 +198,15 @@ def _settings(name: str, seed: int) -> dict[str, Any]:
     }
     if isinstance(task, Identification):
         settings["reference_seed"] = task.reference_seed
-    return settings
+    if task.negative != Redrawn():
+        settings["negative"] = asdict(by_name(task.negative))  # type: ignore[call-overload]
+    if task.abstract:
+        settings["abstract"] = True
+    if task.distractors:
+        settings["distractors"] = task.distractors
+    if task.fixed.names:
+        settings["fixed"] = {key: value for key, value in asdict(task.fixed).items() if value is not None}
+    return json.loads(json.dumps(settings))
 
 
 def expected_bytes(name: str, size: int | None = None) -> int:
@@ -115,8 +214,8 @@ def expected_bytes(name: str, size: int | None = None) -> int:
     chosen = named(name)
     samples = chosen.size if size is None else size
     scenes = 1 if isinstance(chosen.task, Identification) else 2
-    mean_objects = sum(chosen.task.object_range) / 2
-    return round(samples * (scenes * (_BYTES_PER_OBJECT * mean_objects + 1) + 1))
+    mean_objects = scenes * sum(chosen.task.object_range) / 2 + chosen.task.distractors / 2
+    return round(samples * (_BYTES_PER_OBJECT * mean_objects + scenes + 1))
 
 
 def is_made(name: str, root: str | os.PathLike[str], seed: int = 0, size: int | None = None) -> bool:
@@ -142,10 +241,11 @@ def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any
         DataSetError: parts of unequal length, or more than 255 objects a scene.
     """
     lengths = [len(part) for part in (samples.target, samples.reference, samples.label)]
-    if len(set(lengths)) != 1 or samples.target.shape != samples.reference.shape:
-        raise DataSetError(f"target, reference and label hold {lengths} samples; accepted are equal scenes and labels")
-    if samples.target.shape[1] > _MOST_OBJECTS:
-        raise DataSetError(f"scenes have {samples.target.shape[1]} rows; accepted are up to {_MOST_OBJECTS}")
+    if len(set(lengths)) != 1:
+        raise DataSetError(f"target, reference and label hold {lengths} samples; accepted are equal numbers")
+    rows = max(samples.target.shape[1], samples.reference.shape[1])
+    if rows > _MOST_OBJECTS:
+        raise DataSetError(f"scenes have {rows} rows; accepted are up to {_MOST_OBJECTS}")
     one_reference = len(samples) > 0 and samples.reference.strides[0] == 0
     reference = samples.reference[:1] if one_reference else samples.reference
     validate(samples.target, "target")
@@ -166,6 +266,8 @@ def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any
         "sha256": sha256(data),
         "settings": settings or {},
     }
+    if samples.reference.shape[1] != samples.target.shape[1]:
+        text["n_max_reference"] = samples.reference.shape[1]
     with replaced(manifest) as temporary:
         temporary.write_text(json.dumps(text, indent=2, sort_keys=True) + "\n")
     return manifest
@@ -188,7 +290,8 @@ def load(path: str | os.PathLike[str]) -> Samples:
         )
     try:
         with np.load(data, allow_pickle=False) as arrays:
-            target, reference = (_unpack(arrays, part, manifest["n_max"]) for part in ("target", "reference"))
+            target = _unpack(arrays, "target", manifest["n_max"])
+            reference = _unpack(arrays, "reference", manifest.get("n_max_reference", manifest["n_max"]))
             label = arrays["label"].astype(np.float32)
     except (ValueError, IndexError, KeyError) as error:
         raise DataSetError(f"{data} does not fit its manifest: {error}") from error
@@ -198,7 +301,9 @@ def load(path: str | os.PathLike[str]) -> Samples:
             f"{data} does not fit its manifest: {len(target)} targets, {len(reference)} references and {len(label)} "
             f"labels, where it says {manifest['samples']} samples"
         )
-    return Samples(target, np.broadcast_to(reference, target.shape) if manifest["one_reference"] else reference, label)
+    if manifest["one_reference"]:
+        reference = np.broadcast_to(reference, (len(target), *reference.shape[1:]))
+    return Samples(target, reference, label)
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -218,6 +323,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
         found = text.get("format") if isinstance(text, dict) else text
         raise DataSetError(f"{manifest} has format {found!r}; accepted is {FORMAT}")
     wrong = [key for key, kind in _MANIFEST.items() if not isinstance(text.get(key), kind)]
+    wrong += ["n_max_reference"] * (not isinstance(text.get("n_max_reference", 0), int))
     if wrong:
         raise DataSetError(
             f"{manifest} lacks {', '.join(wrong)}, or holds something else there; generate the set again"

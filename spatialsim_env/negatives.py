@@ -110,6 +110,36 @@ class Displaced:
 
 
 @dataclass(frozen=True)
+class DisplacedFew:
+    """A few objects moved, each as ``Displaced`` moves one; their number is uniform in 1..most, or all of fewer."""
+
+    low: float = 5.0  # units
+    high: float = 20.0  # units
+    most: int = 3  # objects
+    name: str = field(default="displaced_few", init=False)
+    criteria = CRITERIA
+    turns = False
+
+    def __post_init__(self) -> None:
+        _check_range("displaced_few", self.low, self.high)
+        if isinstance(self.most, bool) or not isinstance(self.most, (int, np.integer)) or self.most < 1:
+            raise ValueError(f"most is {self.most!r}; accepted is an int from 1")
+
+    def n_uniform(self, n_max: int) -> int:
+        return 1 + 3 * n_max
+
+    def __call__(self, scenes: Scenes, numbers: NDArray[np.float32]) -> Scenes:
+        mask = present(scenes)
+        keys, distance, angle = np.split(numbers[:, 1:], 3, axis=1)
+        rank = np.argsort(np.argsort(np.where(mask, keys, np.inf), axis=1), axis=1)
+        moved = (rank < 1 + (numbers[:, :1] * self.most).astype(np.int64)) & mask
+        distance, angle = (self.low + (self.high - self.low) * distance) * moved, TURN * angle
+        out = scenes.copy()
+        out[..., POSITION] += np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=-1)
+        return out
+
+
+@dataclass(frozen=True)
 class Mirrored:
     """The arrangement reflected about a vertical axis through its barycentre.
 
@@ -225,7 +255,16 @@ class Mixture:
 
 REGISTRY: dict[str, Negative] = {
     negative.name: negative
-    for negative in (Redrawn(), Poses(), Displaced(), Mirrored(), Twisted(), MisScaled(), Mixture())
+    for negative in (
+        Redrawn(),
+        Poses(),
+        Displaced(),
+        DisplacedFew(),
+        Mirrored(),
+        Twisted(),
+        MisScaled(),
+        Mixture(),
+    )
 }
 NAMES = tuple(REGISTRY)
 

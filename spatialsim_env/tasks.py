@@ -4,6 +4,9 @@ One sample: a fair coin decides the label; every object of a copy of the referen
 the positions are then made wrong; the objects are shuffled; a random similarity is applied. ``Draws`` holds the
 random numbers of a block of samples and ``compose`` turns them into scenes, so that the generator is a pure batched
 function of its numbers. The same generator state gives the same bits.
+
+The variants of the authors' generator are fields of a task: its ``negative``, and ``abstract``, ``distractors`` and
+``fixed``, which change the targets of both labels alike.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env import scene, transforms
+from spatialsim_env import scene, transforms, variants
 from spatialsim_env.goals import Criterion
 from spatialsim_env.negatives import Negative, Redrawn, by_name
 from spatialsim_env.scene import COLOR, NOISE, ORIENTATION, POSITION, SIZE, TURN
+from spatialsim_env.variants import Fixed
 
 STAGES = tuple(part * np.pi for part in (0.1, 0.6, 1.1, 1.6, 2.0))  # rotation limits of the curriculum, radians
 RANGES = ((3, 8), (9, 20), (21, 30))  # objects per scene in the three Discrimination sets
@@ -33,7 +37,7 @@ _N_NOISE = 7  # per object: size, three colours, x, y, orientation
 class Samples:
     """Labelled pairs; ``label`` is 1 where target and reference show the same configuration, else 0."""
 
-    target: NDArray[np.float32]  # (B, n_max, 10) the transformed scenes
+    target: NDArray[np.float32]  # (B, n_max, 10) the transformed scenes; with distractors (B, n_max + distractors, 10)
     reference: NDArray[np.float32]  # (B, n_max, 10) untransformed; one scene repeated (read-only) in Identification
     label: NDArray[np.float32]  # (B,) 0 or 1
 
@@ -51,8 +55,10 @@ class Draws:
     label: NDArray[np.float32]  # (B,) 0 or 1
     noise: NDArray[np.float32]  # (B, n_max, 7) standard normal: size, three colours, x, y, orientation
     negative: NDArray[np.float32]  # (B, negative.n_uniform(n_max))
-    order: NDArray[np.float32]  # (B, n_max) the target lists its objects by increasing key
+    order: NDArray[np.float32]  # (B, n_max + distractors) the target lists its objects by increasing key
     similarity: NDArray[np.float32]  # (B, 4)
+    features: NDArray[np.float32]  # (B, n_max, 6) if abstract, else (B, 0, 6)
+    extra: NDArray[np.float32]  # (B, variants.n_distractor_uniform(distractors))
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,9 @@ class Task:
     negative: str | Negative = field(default_factory=Redrawn)
     certified: bool = False  # draw negatives again that the truth (criterion similarity) calls achieved
     balanced: bool = False  # equal numbers of both labels in every block instead of a fair coin
+    abstract: bool = False  # only positions matter: every other feature of the target is drawn anew
+    distractors: int = 0  # up to so many extra objects in the target, 0 included
+    fixed: Fixed = field(default_factory=Fixed)  # parts of the similarity that are not drawn
 
     def __post_init__(self) -> None:
         low, high = self.object_range
@@ -72,6 +81,23 @@ class Task:
         if not 0 <= self.max_rotation <= TURN:
             raise ValueError(f"max_rotation is {self.max_rotation}; accepted are radians in [0, 2 pi]")
         object.__setattr__(self, "negative", by_name(self.negative))
+        self._check_variants()
+
+    def _check_variants(self) -> None:
+        check_seed("distractors", self.distractors)
+        if not isinstance(self.fixed, Fixed):
+            raise TypeError(f"fixed is {self.fixed!r}; accepted is Fixed(scale, rotation, translation)")
+        negative = by_name(self.negative)
+        if self.abstract and "positions" not in negative.criteria:
+            raise ValueError(
+                f"negative is {negative.name!r} and the task abstract, where only positions matter and it leaves them "
+                "right; accepted are negatives that are wrong under the criterion positions"
+            )
+        if self.certified and (self.abstract or self.distractors):
+            raise ValueError(
+                "certified, and abstract or with distractors, contradict each other: the truth takes the objects of "
+                "both scenes one to one, by shape and colour; accepted is certified=False"
+            )
 
     @property
     def object_range(self) -> tuple[int, int]:
@@ -80,7 +106,7 @@ class Task:
 
     @property
     def n_max(self) -> int:
-        """Rows of every scene of this task."""
+        """Rows of every reference scene of this task; targets have ``distractors`` more."""
         return self.object_range[1]
 
     def references(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -96,7 +122,7 @@ class Task:
         """
         if size < 0:
             raise ValueError(f"size is {size}; accepted are 0 and more")
-        target = np.empty((size, self.n_max, scene.N_FEATURES), np.float32)
+        target = np.empty((size, self.n_max + self.distractors, scene.N_FEATURES), np.float32)
         label = np.empty(size, np.float32)
         reference = self._output(size)
         for rows in _blocks(size):
@@ -144,17 +170,23 @@ class Task:
             label=label,
             noise=rng.standard_normal((size, self.n_max, _N_NOISE), np.float32),
             negative=rng.random((size, by_name(self.negative).n_uniform(self.n_max)), np.float32),
-            order=rng.random((size, self.n_max), np.float32),
+            order=rng.random((size, self.n_max + self.distractors), np.float32),
             similarity=rng.random((size, transforms.N_UNIFORM), np.float32),
+            features=rng.random((size, self.n_max if self.abstract else 0, variants.N_RECAST), np.float32),
+            extra=rng.random((size, variants.n_distractor_uniform(self.distractors)), np.float32),
         )
 
     def compose(self, references: NDArray[np.float32], draws: Draws) -> NDArray[np.float32]:
-        """Target scenes from references and draws, (B, n_max, 10)."""
-        perturbed = _perturb(references, draws.noise)
+        """Target scenes from references and draws, (B, n_max + distractors, 10)."""
+        out = _perturb(references, draws.noise)
         wrong = np.flatnonzero(draws.label == 0)
-        perturbed[wrong] = by_name(self.negative)(perturbed[wrong], draws.negative[wrong])
-        shuffled = shuffle(perturbed, draws.order)
-        return transforms.from_uniform(draws.similarity, self.max_rotation).apply(shuffled)
+        out[wrong] = by_name(self.negative)(out[wrong], draws.negative[wrong])
+        if self.abstract:
+            out = variants.recast(out, draws.features)
+        if self.distractors:
+            out = np.concatenate([out, variants.distractors(draws.extra, self.distractors)], axis=1)
+        similarity = self.fixed(transforms.from_uniform(draws.similarity, self.max_rotation))
+        return similarity.apply(shuffle(out, draws.order))
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from reward_models.models.gcn import GCN, SingleGCN
 from reward_models.models.graph_matching import GraphMatching
 from reward_models.models.matching import Matching
 from reward_models.models.mpgnn import MPGNN, ConditionedMPGNN, SingleMPGNN
+from reward_models.models.resnet import ResNet, SingleResNet
 
 __all__ = ["REGISTRY", "ModelConfig", "RewardModel", "create"]
 
-_ONE_INPUT = (SingleMPGNN, SingleRDS, SingleDeepSet, SingleGCN, SingleMLP)
-_TWO_INPUTS = (MPGNN, ConditionedMPGNN, RDS, DeepSet, GCN, MLP, GraphMatching, Matching)
+_ONE_INPUT = (SingleMPGNN, SingleRDS, SingleDeepSet, SingleGCN, SingleMLP, SingleResNet)
+_TWO_INPUTS = (MPGNN, ConditionedMPGNN, RDS, DeepSet, GCN, MLP, GraphMatching, Matching, ResNet)
 
 REGISTRY: dict[str, type[RewardModel]] = {model.kind: model for model in (*_ONE_INPUT, *_TWO_INPUTS)}
 

@@ -27,6 +27,7 @@ class RewardModel(nn.Module):
     two_inputs: ClassVar[bool]  # compares target and reference; else the reference scene is in the weights
     set_invariant: ClassVar[bool] = True  # neither the order of the objects nor padding changes the result
     curriculum: ClassVar[bool] = True  # learns with growing rotations, as in the paper; else from all of them at once
+    sees_pictures: ClassVar[bool] = False  # forward takes pictures (B, 3, pixels, pixels) in place of scenes
     Config: ClassVar[type[ModelConfig]] = ModelConfig
 
     def __init__(self, config: ModelConfig) -> None:

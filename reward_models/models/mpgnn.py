@@ -8,8 +8,9 @@ a two-layer perceptron each:
     u'    = global(sum_j x'_j, u)
 
 The definition is kept and computed otherwise: the edge perceptron's first layer is linear in its inputs, so it is one
-projection per sender and one per receiver, added by broadcasting; its second layer is applied after the sum over the
-senders. What stays per pair is an addition, a ReLU and a sum, and from the second round on a 16 x 16 product.
+projection per sender and one per receiver; its second layer is applied after the sum over the senders, together with
+the node perceptron's first. What stays per pair is an addition, a ReLU and a sum, and from the second round on a
+16 x 16 product (pairs.py).
 """
 
 from __future__ import annotations
@@ -21,72 +22,97 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from reward_models.models.base import RewardModel
+from reward_models.models.base import ModelConfig, RewardModel
 from reward_models.models.branches import Branch, Objects, OneBranch, RoundsConfig, TwoBranches, objects_of
 from reward_models.models.layers import mlp
+from reward_models.models.pairs import Link, pair_sums
 from spatialsim_env.scene import N_FEATURES
 
-WIDTH = N_FEATURES  # of node, edge and global features
 HIDDEN = 16
+
+
+def _check_width(width: int) -> None:
+    if isinstance(width, bool) or not isinstance(width, int) or width < N_FEATURES:
+        raise ValueError(f"width is {width!r}; accepted is an int from {N_FEATURES}")
+
+
+@dataclass(frozen=True)
+class WidthConfig(ModelConfig):
+    """Settings of a network of one branch."""
+
+    width: int = N_FEATURES  # of node, edge and global features; objects are padded with zeros to it
+
+    def __post_init__(self) -> None:
+        _check_width(self.width)
+
+
+@dataclass(frozen=True)
+class WidthRoundsConfig(RoundsConfig):
+    """Settings of a network of two branches."""
+
+    width: int = N_FEATURES  # of node, edge and global features (the paper's text says 16); objects are padded to it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_width(self.width)
 
 
 @dataclass
 class Graph(Objects):
     """State of the graphs of a batch between two rounds; where another scene is known, ``total`` holds its u too."""
 
-    hidden: Tensor | None = None  # (receiver, sender, B, 16), edges before the second layer; None: still x_j - x_i
+    links: tuple[Link, ...] = ()  # of each round so far, what the edge perceptron's first layer makes of the objects
 
 
 class MessagePassing(Branch):
     """One round on one scene.
 
     Args:
+        width: of node, edge and global features.
         known: width of what is known of another scene; it stands beside u wherever u is read.
     """
 
-    width = WIDTH
-
-    def __init__(self, known: int = 0) -> None:
+    def __init__(self, width: int = N_FEATURES, known: int = 0) -> None:
         super().__init__()
-        self.edge = mlp(4 * WIDTH + known, HIDDEN, WIDTH)
-        self.node = mlp(3 * WIDTH + known, HIDDEN, WIDTH)
-        self.total = mlp(2 * WIDTH + known, HIDDEN, WIDTH)
+        self.width = width
+        self.edge = mlp(4 * width + known, HIDDEN, width)
+        self.node = mlp(3 * width + known, HIDDEN, width)
+        self.total = mlp(2 * width + known, HIDDEN, width)
 
     def begin(self, scenes: Tensor) -> Graph:
         objects = objects_of(scenes)
-        return Graph(objects.nodes, objects.total, objects.held)
+        missing = (0, self.width - N_FEATURES)
+        return Graph(F.pad(objects.nodes, missing), F.pad(objects.total, missing), objects.held)
 
     def summary(self, state: Graph) -> Tensor:
-        return state.total[:, :WIDTH]
+        return state.total[:, : self.width]
 
     def forward(self, state: Graph) -> Graph:
-        hidden = self._hidden_edges(state)
-        received = hidden.sum(1) - hidden.diagonal(dim1=0, dim2=1).movedim(-1, 0)
-        n_received = (state.held.sum(0) - 1).to(hidden.dtype)
-        second = cast(nn.Linear, self.edge[2])
-        incoming = F.linear(received, second.weight) + n_received * second.bias
-        shared = state.total.expand(*incoming.shape[:-1], -1)
-        nodes = self.node(torch.cat([state.nodes, incoming, shared], dim=-1)) * state.held
-        total = self.total(torch.cat([nodes.sum(0), state.total], dim=-1))
-        return Graph(nodes, total, state.held, hidden)
-
-    def _hidden_edges(self, state: Graph) -> Tensor:
-        """The edge perceptron after its ReLU, (receiver, sender, B, 16); zero from padding, self edges included."""
         first, second = cast(nn.Linear, self.edge[0]), cast(nn.Linear, self.edge[2])
-        sender, receiver, edge, total = first.weight.split([*3 * [WIDTH], state.total.shape[-1]], dim=1)
+        sender, receiver, edge, total = first.weight.split(self._parts(3, state), dim=1)
         shared = F.linear(state.total, total, first.bias)
-        if state.hidden is None:
-            sent = F.linear(state.nodes, sender - edge)
-            received = F.linear(state.nodes, receiver + edge) + shared
-        else:
-            sent = F.linear(state.nodes, sender)
-            received = F.linear(state.nodes, receiver) + (shared + edge @ second.bias)
-        sent = sent.masked_fill(~state.held, -torch.inf)
-        if state.hidden is None:
-            pairs = received[:, None] + sent
-        else:
-            pairs = F.linear(state.hidden, edge @ second.weight).add_(received[:, None]).add_(sent)
-        return pairs.relu_()
+        if state.links:
+            shared = shared + edge @ second.bias
+        else:  # e_ij = x_j - x_i
+            sender, receiver = sender - edge, receiver + edge
+        link = F.linear(state.nodes, receiver) + shared, F.linear(state.nodes, sender)
+        links = (*state.links, link)
+        received = pair_sums(links, edge @ second.weight, state.held)
+        nodes = self._nodes(state, received)
+        return Graph(nodes, self.total(torch.cat([nodes.sum(0), state.total], dim=-1)), state.held, links)
+
+    def _nodes(self, state: Graph, received: Tensor) -> Tensor:
+        """node(x_j, sum_i e'_ij, u) from the sums of the hidden edges, (n, B, 16)."""
+        second, first = cast(nn.Linear, self.edge[2]), cast(nn.Linear, self.node[0])
+        node, incoming, total = first.weight.split(self._parts(2, state), dim=1)
+        n_received = (state.held.sum(0) - 1).to(received.dtype)
+        shared = F.linear(state.total, total, first.bias) + n_received * (incoming @ second.bias)
+        hidden = F.linear(state.nodes, node) + F.linear(received, incoming @ second.weight) + shared
+        return self.node[1:](hidden) * state.held
+
+    def _parts(self, count: int, state: Graph) -> list[int]:
+        """Widths of what a perceptron sees: ``count`` features of objects, then u and what is known."""
+        return [*count * [self.width], state.total.shape[-1]]
 
 
 class SingleMPGNN(OneBranch):
@@ -94,9 +120,10 @@ class SingleMPGNN(OneBranch):
 
     kind = "mpgnn_single"
     hidden = (HIDDEN,)
+    Config = WidthConfig
 
     def make_branch(self) -> Branch:
-        return MessagePassing()
+        return MessagePassing(getattr(self.config, "width", N_FEATURES))
 
 
 class MPGNN(TwoBranches):
@@ -104,9 +131,10 @@ class MPGNN(TwoBranches):
 
     kind = "mpgnn"
     hidden = (HIDDEN,)
+    Config = WidthRoundsConfig
 
     def make_branch(self) -> Branch:
-        return MessagePassing()
+        return MessagePassing(getattr(self.config, "width", N_FEATURES))
 
 
 class ConditionedMPGNN(RewardModel):
@@ -118,13 +146,13 @@ class ConditionedMPGNN(RewardModel):
 
     kind = "conditioned_mpgnn"
     two_inputs = True
-    Config = RoundsConfig
+    Config = WidthRoundsConfig
 
-    def __init__(self, config: RoundsConfig) -> None:
+    def __init__(self, config: WidthRoundsConfig) -> None:
         super().__init__(config)
         self.rounds = config.rounds
-        self.first, self.second = MessagePassing(), MessagePassing(known=WIDTH)
-        self.head = mlp(WIDTH, HIDDEN, 2)
+        self.first, self.second = MessagePassing(config.width), MessagePassing(config.width, known=config.width)
+        self.head = mlp(config.width, HIDDEN, 2)
 
     def forward(self, target: Tensor, reference: Tensor | None = None) -> Tensor:
         assert reference is not None

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from reward_models import batch
+from reward_models import batch, models
 from spatialsim_env import scene
+from spatialsim_env.pictures import pictures
 from spatialsim_env.tasks import Discrimination, Identification
 
 RNG = np.random.default_rng(0)
@@ -47,3 +48,32 @@ def test_the_reference_can_be_left_out():
     assert batch.from_samples(samples, with_reference=False).reference is None
     assert batch.from_samples(samples).reference.shape == (6, 5, 10)
     assert batch.from_samples(samples, with_reference=False)[:2].reference is None
+
+
+def test_samples_as_a_model_of_objects_takes_them():
+    samples = Identification(5).sample(6, RNG)
+    for kind, with_reference in (("mpgnn", True), ("mpgnn_single", False)):
+        tensors = batch.for_model(models.create(kind), samples)
+        expected = batch.from_samples(samples, with_reference)
+        assert torch.equal(tensors.target, expected.target)
+        assert torch.equal(tensors.label, expected.label)
+        assert (tensors.reference is not None) == with_reference
+        assert not with_reference or torch.equal(tensors.reference, expected.reference)
+
+
+def test_samples_as_a_model_of_pictures_takes_them():
+    """Both scenes in the same window, colours before rows and columns, from the top left."""
+    samples = Discrimination((3, 5)).sample(6, RNG)
+    tensors = batch.for_model(models.create("resnet18", {"pixels": 40}), samples)
+    for found, scenes in ((tensors.target, samples.target), (tensors.reference, samples.reference)):
+        assert found.dtype == torch.uint8
+        assert found.shape == (6, 3, 40, 40)
+        assert np.array_equal(found.numpy(), np.moveaxis(pictures(scenes, 40), -1, 1))
+    assert tensors[torch.tensor([4, 1])].target.shape == (2, 3, 40, 40)
+    assert batch.for_model(models.create("resnet18_single", {"pixels": 40}), samples).reference is None
+
+
+def test_a_scene_beyond_the_window_has_a_picture():
+    scenes = scene.sample([3], 3, RNG)
+    scenes[0, :, scene.POSITION] += 1000
+    assert (batch.to_pictures(scenes, 32) == 255).all()

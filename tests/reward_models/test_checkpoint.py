@@ -38,10 +38,21 @@ def test_round_trip(tmp_path, kind):
         assert all(torch.equal(value, expected[name]) for name, value in stored.model.state_dict().items())
 
 
+def test_counts_stay_whole(tmp_path):
+    """2 ** 24 + 1 is no float32; a normalisation counts its batches."""
+    model = models.create("resnet18_single")
+    name = "network.bn1.num_batches_tracked"
+    model.state_dict()[name].fill_(2**24 + 1)
+    checkpoint.save(model.double(), tmp_path)
+    count = checkpoint.load(tmp_path).model.state_dict()[name]
+    assert count.dtype == torch.int64
+    assert count == 2**24 + 1
+
+
 def test_what_the_json_says(folder):
     info = json.loads((folder / INFO).read_text())
     assert info["kind"] == "mpgnn"
-    assert info["settings"] == {"rounds": 1}
+    assert info["settings"] == {"rounds": 1, "width": 10}
     assert info["n_weights"] == 4366
     assert info["sha256"] == sha256(folder / WEIGHTS)
     assert {"format", "version", "task"} <= info.keys()

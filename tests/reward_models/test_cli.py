@@ -60,9 +60,9 @@ def test_generate_lists_and_writes(tmp_path):
 def test_generate_all_makes_what_is_missing(tmp_path):
     run("generate", "identification/n7/train", "--size", 3, "--out", tmp_path)
     text = run("generate", "--all", "--size", 3, "--out", tmp_path)
-    assert text.splitlines()[0].startswith(f"{len(datasets.NAMES)} data sets, some 0.")
+    assert text.splitlines()[0].startswith(f"{len(datasets.PAPER)} data sets, some 0.")
     assert text.count("there already") == 1
-    assert run("generate", "--all", "--size", 3, "--out", tmp_path).count("there already") == len(datasets.NAMES)
+    assert run("generate", "--all", "--size", 3, "--out", tmp_path).count("there already") == len(datasets.PAPER)
 
 
 @pytest.mark.parametrize(

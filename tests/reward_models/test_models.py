@@ -11,19 +11,21 @@ import torch
 import torch.nn.functional as F
 
 from reward_models import models
-from reward_models.batch import Batch, from_samples, to_tensor
+from reward_models.batch import Batch, for_model, from_samples, seen_by, to_tensor
 from reward_models.evaluation import loss_of
 from spatialsim_env import scene, testing
 from spatialsim_env.scene import COLOR, ORIENTATION, POSITION, SHAPE
 from spatialsim_env.tasks import Discrimination
 
 KINDS = tuple(models.REGISTRY)
+PICTURES = {kind: {"pixels": 32} for kind in KINDS if models.REGISTRY[kind].sees_pictures}  # settings: small ones
 TWO = tuple(kind for kind in KINDS if models.REGISTRY[kind].two_inputs)
 WEIGHTS = {  # the paper's tables 1 and 2; where they differ from the authors' code, the code (RDS, Deep Set)
     ("mpgnn_single", ()): 2208,
     ("rds_single", ()): 2038,
     ("deep_set_single", ()): 2386,
     ("gcn_single", ()): 2530,
+    ("resnet18_single", ()): 11_691_514,
     ("mlp_single", (3, 8)): 6702,
     ("mlp_single", (9, 20)): 48162,
     ("mlp_single", (21, 30)): 138502,
@@ -32,6 +34,7 @@ WEIGHTS = {  # the paper's tables 1 and 2; where they differ from the authors' c
     ("rds", ()): 3754,
     ("deep_set", ()): 4870,
     ("gcn", ()): 4962,
+    ("resnet18", ()): 11_693_514,
     ("mlp", (3, 8)): 26402,
     ("mlp", (9, 20)): 191522,
     ("mlp", (21, 30)): 552002,
@@ -51,6 +54,16 @@ def example(size: int = 32, seed: int = 0, lookalikes: bool = True) -> Batch:
     return Batch(target, reference, batch.label)
 
 
+def create(kind: str, seed: int = 1):
+    """A model in float64, of small pictures where it sees pictures."""
+    return models.create(kind, PICTURES.get(kind), seed).double()
+
+
+def seen(model, *scenes: torch.Tensor) -> list[torch.Tensor]:
+    """Scenes as the model takes them: as they are, or drawn."""
+    return [seen_by(model, x.detach().numpy()) if model.sees_pictures else x for x in scenes]
+
+
 def score_of(model):
     """The model's score as a function (target, reference) of arrays, in float64."""
 
@@ -63,12 +76,12 @@ def score_of(model):
 
 @pytest.fixture(params=KINDS)
 def model(request):
-    return models.create(request.param, seed=1).double()
+    return create(request.param)
 
 
 @pytest.fixture(params=[kind for kind in KINDS if models.REGISTRY[kind].set_invariant])
 def set_model(request):
-    return models.create(request.param, seed=1).double()
+    return create(request.param)
 
 
 def test_the_registry_names_its_models():
@@ -84,9 +97,10 @@ def test_published_weight_counts(kind, bounds):
 
 def test_logits_of_each_round(model):
     batch = example(size=7)
-    logits = model(batch.target, batch.reference)
+    pair = seen(model, batch.target, batch.reference)
+    logits = model(*pair)
     assert logits.shape == (len(logits), 7, 2)
-    assert torch.equal(model.score(batch.target, batch.reference), logits[-1, :, 1] - logits[-1, :, 0])
+    assert torch.equal(model.score(*pair), logits[-1, :, 1] - logits[-1, :, 0])
 
 
 def test_order_of_objects_and_padding_are_nothing(set_model):
@@ -109,7 +123,7 @@ def test_padding_anywhere_is_nothing(set_model):
 
 def test_every_parameter_gets_a_gradient(model):
     batch = example()
-    loss_of(model(batch.target, batch.reference), batch.label).backward()
+    loss_of(model(*seen(model, batch.target, batch.reference)), batch.label).backward()
     silent = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert not silent
 
@@ -117,20 +131,22 @@ def test_every_parameter_gets_a_gradient(model):
 @pytest.mark.parametrize("kind", TWO)
 def test_both_inputs_matter(kind):
     batch = example(lookalikes=False)
-    model = models.create(kind, seed=1).double()
-    before = model.score(batch.target, batch.reference)
+    model = create(kind).eval()
     moved = batch.target.clone(), batch.reference.clone()
     for scenes in moved:
         scenes[:, 0, POSITION.start] += 3
-    assert (model.score(moved[0], batch.reference) != before).all()
-    assert (model.score(batch.target, moved[1]) != before).all()
+    target, reference = seen(model, batch.target, batch.reference)
+    moved_target, moved_reference = seen(model, *moved)
+    before = model.score(target, reference)
+    assert (model.score(moved_target, reference) != before).all()
+    assert (model.score(target, moved_reference) != before).all()
 
 
 def test_one_batch_can_be_learned_by_heart():
     for kind in KINDS:
-        batch = from_samples(Discrimination(3).sample(16, np.random.default_rng(3)))
-        model = models.create(kind, seed=0)
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        model = models.create(kind, PICTURES.get(kind), seed=0)
+        batch = for_model(model, Discrimination(3).sample(16, np.random.default_rng(3)))
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3 if model.sees_pictures else 1e-2)
         for _ in range(800):
             logits = model(batch.target, batch.reference)
             optimizer.zero_grad()
@@ -158,10 +174,10 @@ def test_degenerate_scenes_have_values_and_gradients(model, case):
     if case == "opposed":  # the directions of the four objects differ by 0, pi/2, pi and 3 pi/2: no mean direction
         other[:, :4, ORIENTATION] += np.arange(4) * np.pi / 2
     reference = torch.tensor(other, requires_grad=True)
-    score = model.score(target, reference)
+    score = model.score(*seen(model, target, reference))
     score.sum().backward()
     assert torch.isfinite(score).all()
-    for x in (target, reference) if model.two_inputs else (target,):
+    for x in () if model.sees_pictures else (target, reference) if model.two_inputs else (target,):
         assert torch.isfinite(x.grad).all()
     for name, parameter in model.named_parameters():
         assert parameter.grad is None or torch.isfinite(parameter.grad).all(), name
@@ -178,7 +194,7 @@ def test_settings_go_through_json(model):
 def test_weights_come_from_the_seed_and_nothing_else(model):
     torch.manual_seed(11)
     state = torch.get_rng_state()
-    same, other = models.create(model.kind, seed=1).double(), models.create(model.kind, seed=2).double()
+    same, other = create(model.kind), create(model.kind, seed=2)
     assert torch.equal(torch.get_rng_state(), state)
     weights = [torch.cat([p.flatten() for p in m.parameters()]) for m in (model, same, other)]
     assert torch.equal(weights[0], weights[1])
@@ -190,6 +206,8 @@ def test_create_refuses_what_it_does_not_know():
         models.create("gpt")
     with pytest.raises(ValueError, match=r"no settings \['depth'\]; accepted are rounds"):
         models.create("mpgnn", {"depth": 3})
+    with pytest.raises(ValueError, match="pixels is 16; accepted is an int from 32"):
+        models.create("resnet18", {"pixels": 16})
     for kind, settings in (("mpgnn", {"rounds": 0}), ("matching", {"hidden": 0}), ("matching", {"features": 1.5})):
         with pytest.raises(ValueError, match="accepted is an int from 1"):
             models.create(kind, settings)
@@ -197,12 +215,23 @@ def test_create_refuses_what_it_does_not_know():
 
 def test_float32_and_float64_agree(model):
     batch = example(lookalikes=False)
-    high = model.score(batch.target, batch.reference)
-    low = model.float().score(batch.target.float(), batch.reference.float())
+    pair = seen(model.eval(), batch.target, batch.reference)
+    high = model.score(*pair)
+    low = model.float().score(*(x.float() for x in pair))
     assert torch.allclose(low.double(), high, rtol=1e-3, atol=1e-3 * high.abs().max().item())
 
 
-def test_to_tensor_feeds_a_model(model):
+def test_what_a_model_sees_feeds_it(model):
     scenes = scene.sample([3, 5], 9, np.random.default_rng(5))
-    tensor = to_tensor(scenes, torch.float64)
+    tensor = seen_by(model, scenes, torch.float64)
+    assert model.sees_pictures or torch.equal(tensor, to_tensor(scenes, torch.float64))
     assert model.score(tensor, tensor).shape == (2,)
+
+
+def test_a_row_is_scored_alone_in_evaluation_mode(model):
+    """Batch normalisation, where there is any, has to be at rest."""
+    batch = example(lookalikes=False)
+    pair = seen(model.eval(), batch.target, batch.reference)
+    whole = model.score(*pair)
+    assert torch.allclose(model.score(*(x[3:5] for x in pair)), whole[3:5], rtol=1e-9, atol=1e-12)
+    assert torch.equal(model.score(*pair), whole)

@@ -172,9 +172,9 @@ def test_stored_sets_give_what_generated_ones_give(tmp_path, monkeypatch):
     """The same samples, by way of files, end in the same weights."""
     config = replace(SHORT, data=str(tmp_path / "sets"))
     for stage, limit in enumerate(SHORT.stages):
-        samples = SHORT.task_at(limit).sample(300, training.stream(0, f"stage/{stage}"))
+        samples = SHORT.task_at(limit).sample(300, training.stream(0, SHORT.set_name(stage)))
         datasets.save(samples, tmp_path / "sets" / f"stage{stage + 1}")
-    datasets.save(SHORT.task_at(TURN).sample(50, training.stream(0, "valid")), tmp_path / "sets" / "valid")
+    datasets.save(SHORT.task_at(TURN).sample(50, training.stream(0, SHORT.set_name("valid"))), tmp_path / "sets" / "valid")
     assert bits(train(config, tmp_path / "a")) == bits(train(SHORT, tmp_path / "b"))
 
 

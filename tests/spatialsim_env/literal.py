@@ -59,10 +59,15 @@ def perturbed(scene: Scene, noise: np.ndarray) -> Scene:
     return out
 
 
-def similarity_of(scene: Scene, numbers: np.ndarray, max_rotation: float) -> Scene:
-    """The benchmark's random similarity: scale, rotation, translation x, y."""
+def similarity_of(scene: Scene, numbers: np.ndarray, max_rotation: float, fixed: Any = None) -> Scene:
+    """The benchmark's random similarity: scale, rotation, translation x, y; a part that is given is not drawn."""
     u = np.asarray(numbers, np.float64)
-    return moved(scene, 0.5 + 1.5 * u[0], max_rotation * u[1], (40 * u[2] - 20, 40 * u[3] - 20))
+    scale, angle, shift = 0.5 + 1.5 * u[0], max_rotation * u[1], (40 * u[2] - 20, 40 * u[3] - 20)
+    if fixed is not None:
+        scale = scale if fixed.scale is None else fixed.scale
+        angle = angle if fixed.rotation is None else fixed.rotation
+        shift = shift if fixed.translation is None else fixed.translation
+    return moved(scene, scale, angle, shift)
 
 
 def moved(scene: Scene, scale: float, angle: float, translation: tuple[float, float]) -> Scene:
@@ -93,6 +98,13 @@ def wrong(negative: Any, scene: Scene, numbers: np.ndarray, n_max: int) -> Scene
         distance, direction = negative.low + (negative.high - negative.low) * u[1], 2 * math.pi * u[2]
         row[X] += distance * math.cos(direction)
         row[Y] += distance * math.sin(direction)
+    elif negative.name == "displaced_few":
+        keys, distances, directions = (u[1 + part * n_max :] for part in range(3))
+        chosen = sorted(range(len(out)), key=lambda k: keys[k])[: 1 + math.floor(u[0] * negative.most)]
+        for k in chosen:
+            distance = negative.low + (negative.high - negative.low) * distances[k]
+            out[k][X] += distance * math.cos(2 * math.pi * directions[k])
+            out[k][Y] += distance * math.sin(2 * math.pi * directions[k])
     elif negative.name == "mirrored":
         for row in out:
             row[X] = center[0] - (row[X] - center[0])
@@ -114,15 +126,35 @@ def wrong(negative: Any, scene: Scene, numbers: np.ndarray, n_max: int) -> Scene
     return out
 
 
-def target(reference: np.ndarray, draws: Any, row: int, negative: Any, max_rotation: float) -> np.ndarray:
-    """The target scene of one sample, padded like its reference, from row ``row`` of ``tasks.Draws``."""
+def target(
+    reference: np.ndarray,
+    draws: Any,
+    row: int,
+    negative: Any,
+    max_rotation: float,
+    abstract: bool = False,
+    distractors: int = 0,
+    fixed: Any = None,
+) -> np.ndarray:
+    """The target scene of one sample, padded to the rows of its task, from row ``row`` of ``tasks.Draws``."""
     scene = perturbed(drop_padding(reference), draws.noise[row])
     if draws.label[row] == 0:
         scene = wrong(negative, scene, draws.negative[row], len(reference))
-    keys = draws.order[row][: len(scene)]
+    if abstract:
+        numbers = [[*features, 0.0, 0.0] for features in draws.features[row]]
+        others = reference_scene(np.array(numbers), len(scene))
+        others[:, POSITION] = scene[:, POSITION]
+        scene = others
+    keys = list(draws.order[row][: len(scene)])
+    if distractors:
+        extra = math.floor((distractors + 1) * float(draws.extra[row][0]))
+        if extra:
+            objects = np.reshape(draws.extra[row][1:], (distractors, 8))
+            scene = np.concatenate([scene, reference_scene(objects, extra)])
+            keys += list(draws.order[row][len(reference) : len(reference) + extra])
     scene = scene[sorted(range(len(scene)), key=lambda k: keys[k])]
-    scene = similarity_of(scene, draws.similarity[row], max_rotation)
-    return np.concatenate([scene, np.zeros((len(reference) - len(scene), 10))])
+    scene = similarity_of(scene, draws.similarity[row], max_rotation, fixed)
+    return np.concatenate([scene, np.zeros((len(reference) + distractors - len(scene), 10))])
 
 
 # --- the truth ------------------------------------------------------------------------------------------------------

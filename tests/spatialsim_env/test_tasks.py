@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import chance
 import literal
 import numpy as np
@@ -24,10 +26,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def variant(task, **changes):
     """The same task with other settings."""
-    options = {"n_objects": task.n_objects} | changes
-    if isinstance(task, Identification):
-        options["reference_seed"] = task.reference_seed
-    return type(task)(**options)
+    return replace(task, **changes)
 
 
 def spread(scenes: np.ndarray) -> np.ndarray:
@@ -42,7 +41,7 @@ def untransformed(task, references: np.ndarray, draws: Draws) -> np.ndarray:
     n = len(draws.label)
     order = np.tile(np.linspace(0, 0.9, task.n_max, dtype=np.float32), (n, 1))
     numbers = np.tile(np.float32([1 / 3, 0, 0.5, 0.5]), (n, 1))
-    return task.compose(references, Draws(draws.label, draws.noise, draws.negative, order, numbers))
+    return task.compose(references, replace(draws, order=order, similarity=numbers))
 
 
 # --- against the literal generator ----------------------------------------------------------------------------------
@@ -80,9 +79,7 @@ def test_a_sample_does_not_depend_on_its_batch(task):
     whole = task.compose(references, draws)
     for k in range(20):
         rows = slice(k, k + 1)
-        one = Draws(
-            draws.label[rows], draws.noise[rows], draws.negative[rows], draws.order[rows], draws.similarity[rows]
-        )
+        one = Draws(**{part.name: getattr(draws, part.name)[rows] for part in fields(Draws)})
         assert np.array_equal(task.compose(references[rows], one)[0], whole[k])
 
 

@@ -1,0 +1,133 @@
+"""``spatialsim bench``: run the study, see how far it is, write its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="The paper's study: every table and figure as a list of runs.")
+
+RESULTS, WORK = Path("results"), Path("runs/bench")
+QUICK_RESULTS, QUICK_WORK = Path("runs/bench-quick/results"), Path("runs/bench-quick/work")
+
+Filters = Annotated[
+    list[str] | None,
+    typer.Option("--filter", help="A run, cell, beginning or glob: identification/mpgnn/n5, '*/mpgnn/*'. Repeatable."),
+]
+Table = Annotated[str | None, typer.Option(help="The runs of one table or figure; a wrong name lists them.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The small study: too little to learn from, to try it all.")]
+Results = Annotated[
+    Path | None, typer.Option(help=f"Folder of results; {RESULTS} by default, {QUICK_RESULTS} with --quick.")
+]
+Work = Annotated[
+    Path | None,
+    typer.Option(help=f"Folder of unfinished passes and of claims; {WORK} by default, {QUICK_WORK} with --quick."),
+]
+
+
+def _places(quick: bool, results: Path | None, work: Path | None) -> tuple[Path, Path]:
+    return results or (QUICK_RESULTS if quick else RESULTS), work or (QUICK_WORK if quick else WORK)
+
+
+@app.command("run")
+def run(
+    filters: Filters = None,
+    table: Table = None,
+    jobs: Annotated[int, typer.Option(help="Passes at a time, one thread each.", min=1)] = 1,
+    backend: Annotated[str, typer.Option(help="loky: processes here; ray: the cluster Ray is connected to.")] = "loky",
+    slurm: Annotated[int | None, typer.Option(help="Submit this many jobs through submitit instead.", min=1)] = None,
+    slurm_option: Annotated[
+        list[str] | None, typer.Option(help="An option of submitit, as timeout_min=600 or slurm_partition=gpu.")
+    ] = None,
+    results: Results = None,
+    work: Work = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder that spatialsim generate filled, in place of generating samples.")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.")] = False,
+    keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Keep the networks in WORK/weights.")] = False,
+    quick: Quick = False,
+) -> None:
+    """Run the study or a part of it. Run again, anywhere, it does what is missing and goes on with what was killed.
+
+    A pass trains all its seeds together and writes its rows last, to RESULTS/rows. Several processes may run at once:
+    a pass is claimed by a file lock in WORK, which on a network file system must support flock across its nodes.
+    """
+    from reward_models.benchmark import experiments, launch
+    from reward_models.benchmark.runner import Bench
+
+    cells = experiments.select(filters or (), table, quick=quick)
+    bench = Bench(*_places(quick, results, work), device=device, data=data, retry=retry, keep_weights=keep_weights)
+    if slurm is None:
+        if slurm_option:
+            raise ValueError("--slurm-option goes with --slurm alone")
+        launch.follow(launch.outcomes(cells, bench, jobs=jobs, backend=backend), len(cells))
+        return
+    if jobs > 1 or backend != "loky":
+        raise ValueError("--slurm and --jobs or --backend contradict each other; accepted is one of them")
+    submitted = launch.submit(cells, bench, slurm, _options(slurm_option or ()))
+    names = ", ".join(str(job.job_id) for job in submitted)
+    print(f"submitted {len(submitted)} jobs for {len(cells)} passes: {names}; logs in {bench.work / launch.SUBMITTED}")
+
+
+def _options(texts: Sequence[str]) -> dict[str, Any]:
+    """{name: value} from "name=value"; whole numbers become ints.
+
+    Raises:
+        ValueError: another form.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign and value):
+            raise ValueError(f"--slurm-option is {text!r}; accepted is NAME=VALUE, as timeout_min=600")
+        found[name] = int(value) if value.isdigit() else value
+    return found
+
+
+@app.command("status")
+def status(
+    filters: Filters = None,
+    table: Table = None,
+    results: Results = None,
+    work: Work = None,
+    cells: Annotated[bool, typer.Option("--cells", help="A line for each pass, too.")] = False,
+    quick: Quick = False,
+) -> None:
+    """How many runs of each table and figure are done, failed, running and missing."""
+    from reward_models.benchmark import experiments, runner
+    from reward_models.benchmark.runner import Bench
+
+    chosen = experiments.select(filters or (), table, quick=quick)
+    bench = Bench(*_places(quick, results, work))
+    states = {cell.name: runner.state(cell, bench) for cell in chosen}
+    if cells:
+        for cell in chosen:
+            print(f"{cell.name:36} {len(cell.seeds):>3} runs  {states[cell.name]}")
+    wanted = {
+        name: set(map(experiments.cell_of, ids)) for name, ids in experiments.TABLES.items() if table in (None, name)
+    }
+    print(f"{'runs':12}" + "".join(f"{state:>9}" for state in runner.STATES))
+    for name, of_table in [*wanted.items(), ("all", set(states))]:
+        counts = dict.fromkeys(runner.STATES, 0)
+        for cell in chosen:
+            if cell.name in of_table:
+                counts[states[cell.name]] += len(cell.seeds)
+        print(f"{name:12}" + "".join(f"{counts[state]:>9,}" for state in runner.STATES))
+
+
+@app.command("report")
+def report(
+    results: Results = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; RESULTS/report by default.")] = None,
+    quick: Quick = False,
+) -> None:
+    """Rebuild all tables and figures from the rows of RESULTS."""
+    from reward_models.benchmark import report as writer
+
+    folder = _places(quick, results, None)[0]
+    print(f"wrote {writer.write(folder, out or folder / 'report')}")

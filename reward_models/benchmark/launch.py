@@ -1,0 +1,145 @@
+"""The passes of a study on one machine (joblib), on a Ray cluster (joblib's own backend) or on SLURM (submitit).
+
+The ids, the claims and the rows are the same everywhere, so any number of launches may be at the same study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from reward_models.benchmark import runner
+from reward_models.benchmark.experiments import Cell
+from reward_models.benchmark.runner import Bench, Outcome
+
+BACKENDS = ("loky", "ray")
+SUBMITTED = "slurm"  # folder of submitit's logs in the work folder
+
+
+def outcomes(
+    cells: Sequence[Cell], bench: Bench, *, jobs: int = 1, backend: str = "loky", progress: bool | None = None
+) -> Iterator[Outcome]:
+    """Run passes and give what became of each as it ends; from Ray when all have ended.
+
+    Args:
+        jobs: passes at a time, one thread each; 1 runs them in this process unless the backend is a cluster.
+        backend: "loky" for processes of this machine, "ray" for the cluster that Ray is connected to.
+        progress: of a single process; None where standard error is a terminal.
+
+    Raises:
+        ValueError: an unknown backend, or no job; or what ``Bench.check`` refuses.
+        runner.NoSpaceLeft: the disk is full.
+        RuntimeError: a worker was killed; the rows that were written stay.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend is {backend!r}; accepted are {', '.join(BACKENDS)}")
+    if jobs < 1:
+        raise ValueError(f"jobs is {jobs}; accepted is an int from 1")
+    bench.check(cells)
+    if jobs == 1 and backend == "loky":
+        return (runner.run(cell, bench, progress=progress) for cell in cells)
+    return _in_parallel(cells, bench, jobs, backend)
+
+
+def _in_parallel(cells: Sequence[Cell], bench: Bench, jobs: int, backend: str) -> Iterator[Outcome]:
+    from joblib import Parallel, delayed, parallel_config
+
+    options: dict[str, Any] = {"inner_max_num_threads": 1}
+    return_as = "generator_unordered"
+    if backend == "ray":
+        _register_ray()
+        options, return_as = {}, "list"  # all that this backend offers
+    try:
+        with parallel_config(backend, n_jobs=jobs, **options):
+            calls = (delayed(runner.run)(cell, bench) for cell in cells)
+            yield from Parallel(return_as=return_as, batch_size=1)(calls)
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "a worker process was killed, perhaps for want of memory; what it was at goes on where it was when the "
+            f"same command is run again ({str(error).splitlines()[0]})"
+        ) from error
+
+
+def _register_ray() -> None:
+    try:
+        from ray.util.joblib import register_ray
+    except ImportError as error:
+        raise ImportError(
+            f'the backend ray needs its package: pip install "spatialsim-env[cluster]" ({error})'
+        ) from error
+    register_ray()
+
+
+def shards(cells: Sequence[Cell], number: int) -> list[list[Cell]]:
+    """The orders in which several workers go through all passes: each begins with its own part, then helps the others.
+
+    Raises:
+        ValueError: no worker.
+    """
+    if number < 1:
+        raise ValueError(f"shards is {number}; accepted is an int from 1")
+    number = min(number, max(1, len(cells)))
+    parts = [list(cells[k::number]) for k in range(number)]
+    return [[cell for part in (*parts[k:], *parts[:k]) for cell in part] for k in range(number)]
+
+
+def submit(
+    cells: Sequence[Cell], bench: Bench, number: int, options: dict[str, Any] | None = None, cluster: str | None = None
+) -> list[Any]:
+    """Submit passes as a number of jobs; returns submitit's jobs.
+
+    Args:
+        options: of submitit, as timeout_min, mem_gb, slurm_partition, gpus_per_node.
+        cluster: "slurm" or "local"; by default SLURM where it is installed, else processes of this machine.
+
+    Raises:
+        ValueError: no job, an unknown option, or what ``Bench.check`` refuses.
+    """
+    try:
+        from submitit import AutoExecutor
+    except ImportError as error:
+        raise ImportError(f'--slurm needs submitit: pip install "spatialsim-env[cluster]" ({error})') from error
+    bench.check(cells)
+    executor = AutoExecutor(folder=Path(bench.work) / SUBMITTED, cluster=cluster)
+    try:
+        executor.update_parameters(**({"name": "spatialsim", "cpus_per_task": 1} | (options or {})))
+    except (NameError, TypeError, ValueError, AssertionError) as error:
+        raise ValueError(f"options of submitit are {options}; {error}") from error
+    with executor.batch():
+        return [executor.submit(run_all, part, bench) for part in shards(cells, number)]
+
+
+def run_all(cells: Iterable[Cell], bench: Bench) -> list[Outcome]:
+    """Run passes one after the other; those that other workers have claimed are left to them."""
+    return [runner.run(cell, bench) for cell in cells]
+
+
+def follow(found: Iterable[Outcome], total: int, say: Callable[[str], None] = print) -> list[Outcome]:
+    """Say a line for each pass that ends, and at the end what is left; returns the outcomes."""
+    seen: list[Outcome] = []
+    for outcome in found:
+        seen.append(outcome)
+        say(f"[{len(seen):{len(str(total))}} of {total}] {line(outcome)}")
+    say(summary(seen))
+    return seen
+
+
+def line(outcome: Outcome) -> str:
+    """What became of a pass."""
+    if outcome.state == runner.RUNNING:
+        return f"{outcome.cell}: another process is at it"
+    if outcome.state == runner.FAILED:
+        return (
+            f"{outcome.cell}: {'failed' if outcome.new else 'failed before (--retry runs it again)'}, {outcome.error}"
+        )
+    runs = f"{outcome.seeds} run{'s' * (outcome.seeds > 1)}"
+    time = f"{outcome.seconds:.1f} s" if outcome.new else "there already"
+    return f"{outcome.cell}: accuracy {outcome.accuracy:.4f}, {runs}, {time}"
+
+
+def summary(found: Sequence[Outcome]) -> str:
+    """How many passes are in which state."""
+    counts = {state: sum(outcome.state == state for outcome in found) for state in runner.STATES}
+    return ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "nothing to do"

@@ -1,0 +1,280 @@
+"""The part of message passing that is done for every pair of objects: sums over the senders of hidden edges.
+
+    h_ij = relu(received_j + sent_i)                      first round
+    h_ij = relu(received_j + sent_i + mix h_ij)           each later round, h_ij of the round before
+    out_j = sum_{i != j} h_ij
+
+``received`` and ``sent`` are projections of the objects, 16 wide; what the first layer of an edge perceptron makes of
+its inputs is a sum of the two, and its second layer is applied to ``out`` (see mpgnn.py). ``plain`` is the definition.
+In float32 on the CPU, with one round or two, a compiled kernel gives the same: it skips padding, keeps nothing per pair
+and computes hidden edges again where their gradient is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from reward_models.models.lanes import LANES, add, add_product, load, store, where_positive, zeros
+
+Link = tuple[Tensor, Tensor]  # received, sent: (n, B, 16) each
+
+MOST_ROUNDS = 2  # that the kernel knows
+
+
+def pair_sums(links: Sequence[Link], mix: Tensor, held: Tensor) -> Tensor:
+    """Sums of the hidden edges of the last round, by the kernel where it applies.
+
+    Args:
+        links: the projections of each round so far, (n, B, h) each.
+        mix: (h, h), what the hidden edges of a round give to those of the next.
+        held: (n, B, 1) of bool, where an object is.
+
+    Returns:
+        (n, B, h); zero at padding.
+    """
+    first = links[0][0]
+    if (
+        first.device.type != "cpu"
+        or first.dtype != torch.float32
+        or first.shape[-1] != LANES
+        or len(links) > MOST_ROUNDS
+    ):
+        return plain(links, mix, held)
+    flat = [x[None] for link in links for x in link]
+    if len(links) == 1:
+        return _OneRound.apply(*flat, held[None])[0]
+    return _TwoRounds.apply(*flat, mix[None], held[None])[0]
+
+
+def plain(links: Sequence[Link], mix: Tensor, held: Tensor) -> Tensor:
+    """The definition, by broadcasting; (receiver, sender, B, h) numbers a round."""
+    hidden = None
+    for received, sent in links:
+        sent = sent.masked_fill(~held, -torch.inf)  # the ReLU makes it nothing
+        before = received[:, None] + sent[None]
+        hidden = (before if hidden is None else before + hidden @ mix.mT).relu()
+    assert hidden is not None
+    return (hidden.sum(1) - hidden.diagonal(dim1=0, dim2=1).movedim(-1, 0)) * held
+
+
+class _Pairs(torch.autograd.Function):
+    """What the two kernels share: arguments (S, n, B, 16), (S, 16, 16) and (S, n, B, 1), S networks at once."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @classmethod
+    def fold(cls, info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
+        """A ``vmap`` over networks makes S larger, no more."""
+        size = info.batch_size
+        folded = [
+            (x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)
+            for x, dim in zip(inputs, in_dims, strict=True)
+        ]
+        return cls.apply(*folded).unflatten(0, (size, -1)), 0
+
+
+class _OneRound(_Pairs):
+    @staticmethod
+    def forward(received: Tensor, sent: Tensor, held: Tensor) -> Tensor:  # type: ignore[override]
+        out = torch.zeros_like(received, memory_format=torch.contiguous_format)
+        _one_round(*_arrays(received, sent, held, out))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        received, sent, held = ctx.saved_tensors
+        out = [torch.zeros_like(received, memory_format=torch.contiguous_format) for _ in range(2)]
+        _one_round_back(*_arrays(received, sent, held, gradient, *out))
+        return *out, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Tensor) -> tuple[Tensor, int]:
+        return _OneRound.fold(info, in_dims, *inputs)
+
+
+class _TwoRounds(_Pairs):
+    @staticmethod
+    def forward(  # type: ignore[override]
+        received: Tensor, sent: Tensor, received_2: Tensor, sent_2: Tensor, mix: Tensor, held: Tensor
+    ) -> Tensor:
+        out = torch.zeros_like(received, memory_format=torch.contiguous_format)
+        _two_rounds(*_arrays(received, sent, received_2, sent_2, mix.mT, held, out))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        *links, mix, held = ctx.saved_tensors
+        out = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (*links, mix)]
+        _two_rounds_back(*_arrays(*links, mix.mT, mix, held, gradient, *out))
+        return *out, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Tensor) -> tuple[Tensor, int]:
+        return _TwoRounds.fold(info, in_dims, *inputs)
+
+
+def _arrays(*tensors: Tensor) -> list[Any]:
+    return [tensor.detach().contiguous().numpy() for tensor in tensors]
+
+
+@njit(cache=True, error_model="numpy")
+def _places(held, s, b, places):  # type: ignore[no-untyped-def]
+    """Where the objects of scene b of network s lie in the flat arrays; returns how many there are."""
+    _, n, size, _ = held.shape
+    count = 0
+    for i in range(n):
+        if held[s, i, b, 0]:
+            places[count] = ((s * n + i) * size + b) * LANES
+            count += 1
+    return count
+
+
+@njit(cache=True, error_model="numpy")
+def _gather(flat, places, count, out):  # type: ignore[no-untyped-def]
+    """The objects of a scene side by side; apart, they would share a few lines of the processor's cache."""
+    for p in range(count):
+        store(out, p * LANES, load(flat, places[p]))
+
+
+@njit(cache=True, error_model="numpy")
+def _scatter(values, places, count, out):  # type: ignore[no-untyped-def]
+    for p in range(count):
+        store(out, places[p], load(values, p * LANES))
+
+
+@njit(cache=True, error_model="numpy")
+def _add_matrix(total, matrix, start, vector):  # type: ignore[no-untyped-def]
+    """total plus the rows of a 16 x 16 matrix, each times its entry of the vector; two chains, so that they overlap."""
+    other = zeros()
+    for k in range(0, LANES, 2):
+        total = add_product(total, load(matrix, start + k * LANES), vector, k)
+        other = add_product(other, load(matrix, start + (k + 1) * LANES), vector, k + 1)
+    return add(total, other)
+
+
+@njit(cache=True, error_model="numpy")
+def _one_round(received, sent, held, out):  # type: ignore[no-untyped-def]
+    networks, n, size, _ = received.shape
+    received, sent, out = received.reshape(-1), sent.reshape(-1), out.reshape(-1)
+    places = np.empty(n, np.intp)
+    senders = np.empty(n * LANES, np.float32)
+    for s in range(networks):
+        for b in range(size):
+            count = _places(held, s, b, places)
+            _gather(sent, places, count, senders)
+            for p in range(count):
+                receiver = load(received, places[p])
+                total = zeros()
+                for q in range(count):
+                    if q != p:
+                        before = add(receiver, load(senders, q * LANES))
+                        total = add(total, where_positive(before, before))
+                store(out, places[p], total)
+
+
+@njit(cache=True, error_model="numpy")
+def _one_round_back(received, sent, held, gradient, d_received, d_sent):  # type: ignore[no-untyped-def]
+    networks, n, size, _ = received.shape
+    received, sent, gradient = received.reshape(-1), sent.reshape(-1), gradient.reshape(-1)
+    d_received, d_sent = d_received.reshape(-1), d_sent.reshape(-1)
+    places = np.empty(n, np.intp)
+    senders, d_senders = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
+    for s in range(networks):
+        for b in range(size):
+            count = _places(held, s, b, places)
+            _gather(sent, places, count, senders)
+            d_senders[:] = 0
+            for p in range(count):
+                receiver, d_out = load(received, places[p]), load(gradient, places[p])
+                total = zeros()
+                for q in range(count):
+                    if q != p:
+                        at = q * LANES
+                        d_before = where_positive(add(receiver, load(senders, at)), d_out)
+                        total = add(total, d_before)
+                        store(d_senders, at, add(load(d_senders, at), d_before))
+                store(d_received, places[p], total)
+            _scatter(d_senders, places, count, d_sent)
+
+
+@njit(cache=True, error_model="numpy")
+def _two_rounds(received, sent, received_2, sent_2, columns, held, out):  # type: ignore[no-untyped-def]
+    """columns: mix, transposed."""
+    networks, n, size, _ = received.shape
+    received, sent, out = received.reshape(-1), sent.reshape(-1), out.reshape(-1)
+    received_2, sent_2, columns = received_2.reshape(-1), sent_2.reshape(-1), columns.reshape(-1)
+    places = np.empty(n, np.intp)
+    senders, senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
+    hidden = np.empty(LANES, np.float32)
+    for s in range(networks):
+        matrix = s * LANES * LANES
+        for b in range(size):
+            count = _places(held, s, b, places)
+            _gather(sent, places, count, senders)
+            _gather(sent_2, places, count, senders_2)
+            for p in range(count):
+                receiver, receiver_2 = load(received, places[p]), load(received_2, places[p])
+                total = zeros()
+                for q in range(count):
+                    if q != p:
+                        before = add(receiver, load(senders, q * LANES))
+                        store(hidden, 0, where_positive(before, before))
+                        before = _add_matrix(add(receiver_2, load(senders_2, q * LANES)), columns, matrix, hidden)
+                        total = add(total, where_positive(before, before))
+                store(out, places[p], total)
+
+
+@njit(cache=True, error_model="numpy")
+def _two_rounds_back(  # type: ignore[no-untyped-def]
+    received, sent, received_2, sent_2, columns, mix, held, gradient, d_received, d_sent, d_received_2, d_sent_2, d_mix
+):
+    networks, n, size, _ = received.shape
+    received, sent, gradient = received.reshape(-1), sent.reshape(-1), gradient.reshape(-1)
+    received_2, sent_2, columns, mix = received_2.reshape(-1), sent_2.reshape(-1), columns.reshape(-1), mix.reshape(-1)
+    d_received, d_sent, d_mix = d_received.reshape(-1), d_sent.reshape(-1), d_mix.reshape(-1)
+    d_received_2, d_sent_2 = d_received_2.reshape(-1), d_sent_2.reshape(-1)
+    places = np.empty(n, np.intp)
+    senders, senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
+    d_senders, d_senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
+    hidden, d_second = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    for s in range(networks):
+        matrix = s * LANES * LANES
+        for b in range(size):
+            count = _places(held, s, b, places)
+            _gather(sent, places, count, senders)
+            _gather(sent_2, places, count, senders_2)
+            d_senders[:] = 0
+            d_senders_2[:] = 0
+            for p in range(count):
+                receiver, receiver_2 = load(received, places[p]), load(received_2, places[p])
+                d_out = load(gradient, places[p])
+                total, total_2 = zeros(), zeros()
+                for q in range(count):
+                    if q != p:
+                        at = q * LANES
+                        first = add(receiver, load(senders, at))
+                        edge = where_positive(first, first)
+                        store(hidden, 0, edge)
+                        second = _add_matrix(add(receiver_2, load(senders_2, at)), columns, matrix, hidden)
+                        d_before = where_positive(second, d_out)
+                        store(d_second, 0, d_before)
+                        total_2 = add(total_2, d_before)
+                        store(d_senders_2, at, add(load(d_senders_2, at), d_before))
+                        for k in range(LANES):
+                            row = matrix + k * LANES
+                            store(d_mix, row, add_product(load(d_mix, row), edge, d_second, k))
+                        d_before = where_positive(first, _add_matrix(zeros(), mix, matrix, d_second))
+                        total = add(total, d_before)
+                        store(d_senders, at, add(load(d_senders, at), d_before))
+                store(d_received, places[p], total)
+                store(d_received_2, places[p], total_2)
+            _scatter(d_senders, places, count, d_sent)
+            _scatter(d_senders_2, places, count, d_sent_2)
