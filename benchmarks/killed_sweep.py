@@ -18,12 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from reward_models.benchmark import rows
+from reward_models.benchmark.rows import Row
 from reward_models.benchmark.runner import CLAIM
 
 PASSES = (
@@ -95,12 +96,23 @@ def sweep(passes: int, jobs: int, folder: Path, wait: float | None = None) -> tu
     return False, time.perf_counter() - start
 
 
-def whole_rows(folder: Path) -> list[dict[str, Any]]:
+def whole_rows(folder: Path) -> list[Row]:
     """The rows that are there, apart from their timings; refuses what is not whole."""
     if not (folder / "results" / rows.FOLDER).exists():
         return []
     found = rows.read(folder / "results", quick=True)
     return [row | {"seconds": 0, "log": [epoch[:-1] for epoch in row["log"]]} for row in found]
+
+
+def differences(expected: Sequence[Row], found: Sequence[Row]) -> list[str]:
+    """Which entries of which rows differ."""
+    others = {row["id"]: row for row in found}
+    missing = [f"{row['id']} is missing" for row in expected if row["id"] not in others]
+    return missing + [
+        f"{row['id']}: {', '.join(key for key in row if row[key] != others[row['id']][key])}"
+        for row in expected
+        if row["id"] in others and row != others[row["id"]]
+    ]
 
 
 def compare(passes: int, kills: int, jobs: int, moments: random.Random, place: Path) -> bool:
@@ -123,7 +135,7 @@ def compare(passes: int, kills: int, jobs: int, moments: random.Random, place: P
         if was_killed:
             continue
         if found != expected:
-            print(f"OTHER ROWS: {[row['id'] for row in expected if row not in found]}")
+            print(f"OTHER ROWS: {'; '.join(differences(expected, found))}")
             return False
         if killed == kills:
             print(f"{kills} kills, {n_found} rows of {len(expected)}: the same rows")

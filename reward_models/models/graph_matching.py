@@ -13,13 +13,16 @@ are, with a prediction after every round, where the original learns a distance.
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from reward_models.models.base import RewardModel
 from reward_models.models.branches import RoundsConfig
 from reward_models.models.layers import mlp, present
+from reward_models.models.pairs import pair_sums
 from spatialsim_env.scene import N_FEATURES
 
 WIDTH = N_FEATURES  # of objects, messages and scenes
@@ -59,14 +62,12 @@ class GraphMatching(RewardModel):
 
     def _within(self, objects: Tensor, held: Tensor) -> Tensor:
         """Sum of the messages that each object receives, (B, n, 10); the first layer is one projection per end."""
-        first, second = self.message[0], self.message[2]
-        sender, receiver = first.weight.split(WIDTH, dim=1)  # type: ignore[operator, union-attr]
-        sent = F.linear(objects, sender)
-        received = F.linear(objects, receiver, first.bias)  # type: ignore[arg-type]
-        hidden = (received[:, :, None] + sent[:, None]).relu() * held[:, None]
-        total = hidden.sum(2) - hidden.diagonal(dim1=1, dim2=2).movedim(-1, 1)
+        first, second = cast(nn.Linear, self.message[0]), cast(nn.Linear, self.message[2])
+        sender, receiver = first.weight.split(WIDTH, dim=1)
+        link = F.linear(objects, receiver, first.bias).transpose(0, 1), F.linear(objects, sender).transpose(0, 1)
+        total = pair_sums([link], None, held.transpose(0, 1)).transpose(0, 1)
         n_received = held.sum(1, keepdim=True) - 1
-        return F.linear(total, second.weight) + n_received * second.bias  # type: ignore[arg-type, operator]
+        return F.linear(total, second.weight) + n_received * second.bias
 
     def _across(self, objects: Tensor, others: Tensor, held: Tensor) -> Tensor:
         """What each object has that attention does not find in the other scene, (B, n, 10)."""

@@ -27,12 +27,12 @@ Link = tuple[Tensor, Tensor]  # received, sent: (n, B, 16) each
 MOST_ROUNDS = 2  # that the kernel knows
 
 
-def pair_sums(links: Sequence[Link], mix: Tensor, held: Tensor) -> Tensor:
+def pair_sums(links: Sequence[Link], mix: Tensor | None, held: Tensor) -> Tensor:
     """Sums of the hidden edges of the last round, by the kernel where it applies.
 
     Args:
         links: the projections of each round so far, (n, B, h) each.
-        mix: (h, h), what the hidden edges of a round give to those of the next.
+        mix: (h, h), what the hidden edges of a round give to those of the next; not used with one round.
         held: (n, B, 1) of bool, where an object is.
 
     Returns:
@@ -49,16 +49,20 @@ def pair_sums(links: Sequence[Link], mix: Tensor, held: Tensor) -> Tensor:
     flat = [x[None] for link in links for x in link]
     if len(links) == 1:
         return _OneRound.apply(*flat, held[None])[0]
+    assert mix is not None
     return _TwoRounds.apply(*flat, mix[None], held[None])[0]
 
 
-def plain(links: Sequence[Link], mix: Tensor, held: Tensor) -> Tensor:
+def plain(links: Sequence[Link], mix: Tensor | None, held: Tensor) -> Tensor:
     """The definition, by broadcasting; (receiver, sender, B, h) numbers a round."""
     hidden = None
     for received, sent in links:
         sent = sent.masked_fill(~held, -torch.inf)  # the ReLU makes it nothing
         before = received[:, None] + sent[None]
-        hidden = (before if hidden is None else before + hidden @ mix.mT).relu()
+        if hidden is not None:
+            assert mix is not None
+            before = before + hidden @ mix.mT
+        hidden = before.relu()
     assert hidden is not None
     return (hidden.sum(1) - hidden.diagonal(dim1=0, dim2=1).movedim(-1, 0)) * held
 
@@ -151,13 +155,32 @@ def _scatter(values, places, count, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _add_matrix(total, matrix, start, vector):  # type: ignore[no-untyped-def]
+def _add_matrix(total, matrix, start, vector, at):  # type: ignore[no-untyped-def]
     """total plus the rows of a 16 x 16 matrix, each times its entry of the vector; two chains, so that they overlap."""
     other = zeros()
     for k in range(0, LANES, 2):
-        total = add_product(total, load(matrix, start + k * LANES), vector, k)
-        other = add_product(other, load(matrix, start + (k + 1) * LANES), vector, k + 1)
+        total = add_product(total, load(matrix, start + k * LANES), vector, at + k)
+        other = add_product(other, load(matrix, start + (k + 1) * LANES), vector, at + k + 1)
     return add(total, other)
+
+
+@njit(cache=True, error_model="numpy")
+def _add_products(total, start, rows, factors, count):  # type: ignore[no-untyped-def]
+    """To a 16 x 16 matrix, the outer products of factors and rows; four of its rows at a time stay in registers."""
+    for k in range(0, LANES, 4):
+        at = start + k * LANES
+        first, second = load(total, at), load(total, at + LANES)
+        third, fourth = load(total, at + 2 * LANES), load(total, at + 3 * LANES)
+        for q in range(count):
+            row, factor = load(rows, q * LANES), q * LANES + k
+            first = add_product(first, row, factors, factor)
+            second = add_product(second, row, factors, factor + 1)
+            third = add_product(third, row, factors, factor + 2)
+            fourth = add_product(fourth, row, factors, factor + 3)
+        store(total, at, first)
+        store(total, at + LANES, second)
+        store(total, at + 2 * LANES, third)
+        store(total, at + 3 * LANES, fourth)
 
 
 @njit(cache=True, error_model="numpy")
@@ -227,7 +250,7 @@ def _two_rounds(received, sent, received_2, sent_2, columns, held, out):  # type
                     if q != p:
                         before = add(receiver, load(senders, q * LANES))
                         store(hidden, 0, where_positive(before, before))
-                        before = _add_matrix(add(receiver_2, load(senders_2, q * LANES)), columns, matrix, hidden)
+                        before = _add_matrix(add(receiver_2, load(senders_2, q * LANES)), columns, matrix, hidden, 0)
                         total = add(total, where_positive(before, before))
                 store(out, places[p], total)
 
@@ -244,7 +267,7 @@ def _two_rounds_back(  # type: ignore[no-untyped-def]
     places = np.empty(n, np.intp)
     senders, senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
     d_senders, d_senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
-    hidden, d_second = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    edges, d_edges = np.zeros(n * LANES, np.float32), np.zeros(n * LANES, np.float32)  # of one receiver
     for s in range(networks):
         matrix = s * LANES * LANES
         for b in range(size):
@@ -261,19 +284,17 @@ def _two_rounds_back(  # type: ignore[no-untyped-def]
                     if q != p:
                         at = q * LANES
                         first = add(receiver, load(senders, at))
-                        edge = where_positive(first, first)
-                        store(hidden, 0, edge)
-                        second = _add_matrix(add(receiver_2, load(senders_2, at)), columns, matrix, hidden)
-                        d_before = where_positive(second, d_out)
-                        store(d_second, 0, d_before)
-                        total_2 = add(total_2, d_before)
-                        store(d_senders_2, at, add(load(d_senders_2, at), d_before))
-                        for k in range(LANES):
-                            row = matrix + k * LANES
-                            store(d_mix, row, add_product(load(d_mix, row), edge, d_second, k))
-                        d_before = where_positive(first, _add_matrix(zeros(), mix, matrix, d_second))
-                        total = add(total, d_before)
-                        store(d_senders, at, add(load(d_senders, at), d_before))
+                        store(edges, at, where_positive(first, first))
+                        second = _add_matrix(add(receiver_2, load(senders_2, at)), columns, matrix, edges, at)
+                        d_second = where_positive(second, d_out)
+                        store(d_edges, at, d_second)
+                        total_2 = add(total_2, d_second)
+                        store(d_senders_2, at, add(load(d_senders_2, at), d_second))
+                        d_first = where_positive(first, _add_matrix(zeros(), mix, matrix, d_edges, at))
+                        total = add(total, d_first)
+                        store(d_senders, at, add(load(d_senders, at), d_first))
+                store(d_edges, p * LANES, zeros())
+                _add_products(d_mix, matrix, edges, d_edges, count)
                 store(d_received, places[p], total)
                 store(d_received_2, places[p], total_2)
             _scatter(d_senders, places, count, d_sent)
