@@ -4,8 +4,8 @@
     python benchmarks/killed_sweep.py --passes 4 --kills 2   fewer
 
 Both sweeps are ``spatialsim bench run --quick``. The killed one is started again after each kill, and left alone after
-the last; after each kill every row file that is there must be whole. Rows are compared apart from their timings. Exits
-with 1 if anything differs.
+the last; after each kill every row file that is there must be whole. Rows are compared apart from timings, and from the
+commit, which changes when a file is edited meanwhile. Exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ def sweep(passes: int, jobs: int, folder: Path, wait: float | None = None) -> tu
 
 
 def whole_rows(folder: Path) -> list[Row]:
-    """The rows that are there, apart from their timings; refuses what is not whole."""
+    """The rows that are there, apart from timings and commit; refuses what is not whole."""
     if not (folder / "results" / rows.FOLDER).exists():
         return []
     found = rows.read(folder / "results", quick=True)
-    return [row | {"seconds": 0, "log": [epoch[:-1] for epoch in row["log"]]} for row in found]
+    return [row | {"commit": None, "seconds": 0, "log": [epoch[:-1] for epoch in row["log"]]} for row in found]
 
 
 def differences(expected: Sequence[Row], found: Sequence[Row]) -> list[str]:

@@ -49,7 +49,8 @@ class TrainingConfig:
         for name in ("model", "negative"):
             require(isinstance(getattr(self, name), str), name, getattr(self, name), "a name")
         require(isinstance(self.settings, dict), "settings", self.settings, "a dict")
-        if not models.create(self.model, self.settings).two_inputs and self.task != "identification":
+        models.configure(self.model, self.settings)
+        if not models.REGISTRY[self.model].two_inputs and self.task != "identification":
             raise ValueError(f"{self.model} sees one scene; accepted is task='identification', or a two-input model")
         for name in ("samples_per_stage", "epochs_per_stage", "validation_samples", "batch_size"):
             require_whole(name, getattr(self, name))

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 from reward_models import models
 from reward_models.batch import Batch, for_model, from_samples, seen_by, to_tensor
-from reward_models.evaluation import loss_of
+from reward_models.evaluation import loss_of, one_thread
 from spatialsim_env import scene, testing
 from spatialsim_env.scene import COLOR, ORIENTATION, POSITION, SHAPE
 from spatialsim_env.tasks import Discrimination
@@ -39,6 +39,13 @@ WEIGHTS = {  # the paper's tables 1 and 2; where they differ from the authors' c
     ("mlp", (9, 20)): 191522,
     ("mlp", (21, 30)): 552002,
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_one_thread():
+    """Convolutions on more threads than there are idle processors wait for each other."""
+    with one_thread():
+        yield
 
 
 def example(size: int = 32, seed: int = 0, lookalikes: bool = True) -> Batch:

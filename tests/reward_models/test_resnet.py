@@ -16,7 +16,7 @@ from torchvision.models import resnet18
 import spatialsim_env
 from reward_models import checkpoint, models
 from reward_models.batch import for_model
-from reward_models.evaluation import accuracy, logits
+from reward_models.evaluation import accuracy, logits, one_thread
 from reward_models.learned_reward import LearnedModel, LearnedReward, load
 from reward_models.training import TrainingConfig, train
 from spatialsim_env import testing, transforms
@@ -27,6 +27,13 @@ from spatialsim_env.tasks import Discrimination, Identification
 PIXELS = 32
 KINDS = ("resnet18_single", "resnet18")
 DISCRIM, IDENT = (f"spatialsim_env:{env_id}" for env_id in spatialsim_env.ENV_IDS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_one_thread():
+    """Convolutions on more threads than there are idle processors wait for each other."""
+    with one_thread():
+        yield
 
 
 def levels(scenes) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""benchmarks/killed_sweep.py with few passes and kills: a sweep that is killed ends with the rows of one that is not."""
+"""benchmarks/killed_sweep.py with few passes and kills: killed sweeps end with the rows of one that is not."""
 
 from __future__ import annotations
 
