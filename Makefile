@@ -18,6 +18,7 @@ check: $(READY)
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/training_speed.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,4 +1,4 @@
-"""The README says what was measured, and its example runs."""
+"""The README and the findings say what was measured, and the example runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from readme_tables import TABLES, render
+from recorded_tables import PAGES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -22,14 +22,16 @@ def test_the_example_runs_as_written():
     assert re.fullmatch(r"distance \d+\.\d, achieved: (True|False)\nTrue\nTrue\n", result.stdout)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_tables_are_those_of_the_recorded_runs(name):
-    assert re.search(rf"<!-- {name} -->\n(.*?)\n?<!-- /{name} -->", README, re.DOTALL)[1] == render(name)
+@pytest.mark.parametrize(("page", "name"), [(page, name) for page, tables in PAGES.items() for name in tables])
+def test_tables_are_those_of_the_recorded_runs(page, name):
+    found = re.findall(rf"<!-- {name} -->\n(.*?)\n?<!-- /{name} -->", page.read_text(), re.DOTALL)
+    assert found == [PAGES[page][name]()]
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)]+)\)", README))
-def test_links_lead_to_files(target):
-    assert (ROOT / target).exists()
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert "://" in target or (page.parent / target).exists(), target
 
 
 def test_keywords_are_those_of_the_environment():

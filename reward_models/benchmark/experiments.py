@@ -175,7 +175,7 @@ def _cells() -> dict[str, Cell]:
         _ablation("no_rotations", small, UNROTATED, stages=(0.0,) * len(STAGES)),
         _ablation("n3_only", small, "discrimination/n3/test", n_objects=3),
         _ablation("one_round", small, settings={"rounds": 1}),
-        *(_ablation(f"width{width}", large, settings={"width": width}) for width in (10, 16, 32)),
+        *(_ablation(f"width{width}", large, settings={"width": width}) for width in (16, 32)),
         _identification("resnet18", 5),
         *(_rule(rule, objects) for rule in RULES for objects in ("n3", *GROUPS)),
         _rule("truth", "n5"),

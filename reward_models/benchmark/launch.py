@@ -15,6 +15,7 @@ from reward_models.benchmark.experiments import Cell
 from reward_models.benchmark.runner import Bench, Outcome
 
 BACKENDS = ("loky", "ray")
+DAY = 24 * 60  # minutes
 SUBMITTED = "slurm"  # folder of submitit's logs in the work folder
 
 
@@ -91,7 +92,7 @@ def submit(
     """Submit passes as a number of jobs; returns submitit's jobs.
 
     Args:
-        options: of submitit, as timeout_min, mem_gb, slurm_partition, gpus_per_node.
+        options: of submitit, as timeout_min (a day unless told), mem_gb, slurm_partition; one GPU a job on cuda.
         cluster: "slurm" or "local"; by default SLURM where it is installed, else processes of this machine.
 
     Raises:
@@ -103,8 +104,11 @@ def submit(
         raise ImportError(f'--slurm needs submitit: pip install "spatialsim-env[cluster]" ({error})') from error
     bench.check(cells)
     executor = AutoExecutor(folder=Path(bench.work) / SUBMITTED, cluster=cluster)
+    usual: dict[str, Any] = {"name": "spatialsim", "cpus_per_task": 1, "timeout_min": DAY}
+    if bench.device.startswith("cuda"):
+        usual["gpus_per_node"] = 1
     try:
-        executor.update_parameters(**({"name": "spatialsim", "cpus_per_task": 1} | (options or {})))
+        executor.update_parameters(**(usual | (options or {})))
     except (NameError, TypeError, ValueError, AssertionError) as error:
         raise ValueError(f"options of submitit are {options}; {error}") from error
     with executor.batch():

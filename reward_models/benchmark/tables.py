@@ -280,7 +280,9 @@ def widths(results: Results) -> Table:
     """The MPGNN at 21-30 with wider embeddings, on every set that such runs were tested on."""
     cells = {name: cell for name, cell in _changed().items() if name.startswith(_WIDTH)}
     note = "The MPGNN, trained on 21-30 objects, by the width of its node, edge and global features. "
-    return _variants("widths", "Embedding widths", note, {"MPGNN": "discrimination/mpgnn/21-30"} | cells, results)
+    return _variants(
+        "widths", "Embedding widths", note, {"width10, the MPGNN": "discrimination/mpgnn/21-30"} | cells, results
+    )
 
 
 def _changed() -> dict[str, str]:

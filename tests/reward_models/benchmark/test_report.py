@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-import readme_tables
+import recorded_tables
 from synthetic import cell, row, save
 
 from reward_models.benchmark import experiments, report, rows
@@ -132,9 +132,12 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch, tmp_path):
 
 
 def test_the_readme_has_tables_1_and_2(monkeypatch, tmp_path, some):
-    monkeypatch.setattr(readme_tables, "RESULTS", save(tmp_path, some))
-    text = readme_tables.render("benchmark")
+    monkeypatch.setattr(recorded_tables, "RESULTS", save(tmp_path, some))
+    text = recorded_tables.PAGES[recorded_tables.README]["benchmark"]()
     assert re.search(r"\*\*Table 1.*0\.960 ± 0\.012, within \(2 of 6 sets\) \| 0\.970 ± 0\.026", text, re.DOTALL)
     assert re.search(r"\*\*Table 2.*0\.850 ± 0\.050, below \| 0\.890 ± 0\.030", text, re.DOTALL)
-    monkeypatch.setattr(readme_tables, "RESULTS", tmp_path / "none")
-    assert readme_tables.render("benchmark") == "No run is recorded yet: `spatialsim bench run` makes them."
+    monkeypatch.setattr(recorded_tables, "RESULTS", tmp_path / "none")
+    assert (
+        recorded_tables.PAGES[recorded_tables.README]["benchmark"]()
+        == "No run is recorded yet: `spatialsim bench run` makes them."
+    )

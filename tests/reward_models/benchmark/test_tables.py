@@ -100,7 +100,7 @@ def test_an_ablation_is_compared_over_the_seeds_that_both_have():
     rows = cell("discrimination/mpgnn/3-8", 0.9, 0.8, 0.7, 0.1) + cell("ablation/no_rotations/3-8", 0.6, 0.5)
     found = find(tables.ablations(Results(rows)), variant="no rotations")
     assert found["change on discrimination/3-8/test"] == "-0.300 (2 seeds)"
-    assert found["discrimination/3-8/test_unrotated"] == "0.550 ± 0.071"
+    assert found[experiments.UNROTATED] == "0.550 ± 0.071"
     assert found["what was run"] == "seeds 0-1, all 5 stages at 0 pi"
     assert (
         "width 32"

@@ -1,0 +1,181 @@
+"""The tables of the README and of the findings, from recorded runs: `python docs/recorded_tables.py` writes them in.
+
+A table stands between ``<!-- name -->`` and ``<!-- /name -->``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from reward_models import demo
+from reward_models.benchmark import rows, tables
+from reward_models.benchmark.protocol import title
+from reward_models.benchmark.summary import Results, published, summarise
+from reward_models.training import TrainingConfig
+
+ROOT = Path(__file__).parents[1]
+README, FINDINGS = ROOT / "README.md", ROOT / "docs" / "findings.md"
+RESULTS = ROOT / "results"
+BENCHMARKS = ROOT / "benchmarks"
+DEMO = RESULTS / "demo.json"
+
+
+def _markdown(columns: list[str], lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))
+
+
+def _demo() -> str:
+    """What the demo measured, and on what."""
+    summary = json.loads(DEMO.read_text())
+    header, *lines = demo.rows(summary)
+    agent = summary["settings"]["agent"]
+    return (
+        f"{_markdown(list(header), [list(line) for line in lines])}\n\n"
+        f"Accuracy on {summary['settings']['test_samples']:,} samples: on the benchmark by number of objects (every "
+        "network trained on 3-8), then on\nwrong configurations of three objects that the benchmark does not have. "
+        f"{summary['settings']['agents']} agents a\nreward, {agent['total_steps']:,} steps of training and "
+        f"{agent['episodes']} episodes each: mean (lowest to highest). Seed "
+        f"{summary['settings']['seed']}, {summary['seconds'] / 60:.1f}\nminutes in all "
+        f"([settings and all figures](results/demo.json), commit {summary['commit'][:7]})."
+    )
+
+
+def _speed(name: str) -> Callable[[], str]:
+    """What a script of ``benchmarks`` measured."""
+
+    def table() -> str:
+        result: dict[str, Any] = json.loads((BENCHMARKS / f"{name}.json").read_text())
+        return f"{_load(BENCHMARKS / f'{name}.py').table(result)}\n\nCommit {result['commit'][:7]}."
+
+    return table
+
+
+def _results() -> Results:
+    return Results(rows.read(RESULTS, quick=False) if (RESULTS / rows.FOLDER).is_dir() else [])
+
+
+def _benchmark() -> str:
+    """Tables 1 and 2 of the paper, ours beside the published ones."""
+    known = _results()
+    if not known.rows:
+        return "No run is recorded yet: `spatialsim bench run` makes them."
+    shown = [tables.table1(known)[0], tables.table2(known)[0]]
+    return "\n\n".join(f"**{table.title}**\n\n{table.markdown()}\n\n{table.note}" for table in shown)
+
+
+def _of(make: Callable[[Results], tables.Table]) -> Callable[[], str]:
+    """A table of the report, with its note."""
+
+    def table() -> str:
+        made = make(_results())
+        return f"{made.markdown()}\n\n{made.note}"
+
+    return table
+
+
+def _best() -> str:
+    """The spread rule beside the best network of Table 2, published and measured here."""
+    known, lines = _results(), []
+    for k, group in enumerate(tables.GROUPS):
+        theirs = {model: found["accuracy"][k] for model, found in published()["discrimination"].items()}
+        best = max(theirs, key=lambda model: theirs[model])
+        test = tables.range_test(group)
+        ours = {model: summarise(known.accuracies(f"discrimination/{model}/{group}", test)) for model in theirs}
+        means = {model: found.mean for model, found in ours.items() if found is not None}
+        here = max(means, key=lambda model: means[model]) if means else None
+        rule = summarise(known.accuracies(f"rules/spread/{group}", test))
+        lines.append(
+            [
+                group,
+                tables.number(rule.mean if rule else None),
+                f"{theirs[best]:.3f} ({title(best)})",
+                "-" if here is None else f"{means[here]:.3f} ({title(here)})",
+            ]
+        )
+    return _markdown(["objects", "spread rule", "best published network", "best of them here"], lines)
+
+
+def _counts() -> str:
+    """Weights of the networks of Table 2 here, those of the authors' code, beside the paper's."""
+    known, lines = _results(), []
+    for model, group in (("mpgnn", 0), ("conditioned_mpgnn", 0), ("rds", 0), ("deep_set", 0), ("gcn", 0)):
+        weights = {
+            row["n_weights"] for row in known.runs(tables.cells_of("discrimination", model, tables.GROUPS[group]))
+        }
+        paper = published()["discrimination"][tables.PUBLISHED_AS.get(model, model)]["weights"][group]
+        lines.append([title(model), ", ".join(f"{count:,}" for count in weights) or "-", f"{paper:,}"])
+    return _markdown(["network of two inputs", "weights here", "weights in the paper"], lines)
+
+
+def _deviations() -> str:
+    """Table 3's deviations beside what test batches of the published accuracy would have, and ours over runs."""
+    known, lines = _results(), []
+    size = TrainingConfig().batch_size
+    for model, trained_on in published()["transfer"].items():
+        if model in ("note", "std"):
+            continue
+        for trained, tested_on in trained_on.items():
+            for tested, accuracy in tested_on.items():
+                ours = summarise(known.accuracies(f"discrimination/{model}/{trained}", tables.range_test(tested)))
+                lines.append(
+                    [
+                        title(model),
+                        trained,
+                        tested,
+                        f"{published()['transfer']['std'][model][trained][tested]:.3f}",
+                        f"{math.sqrt(accuracy * (1 - accuracy) / size):.3f}",
+                        tables.number(ours.deviation if ours else None),
+                    ]
+                )
+    columns = ["model", "trained on", "tested on", "published deviation", "of test batches", "over runs here"]
+    return _markdown(columns, lines)
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PAGES: dict[Path, dict[str, Callable[[], str]]] = {
+    README: {
+        "demo": _demo,
+        "benchmark": _benchmark,
+        "speed": _speed("speed"),
+        "training_speed": _speed("training_speed"),
+    },
+    FINDINGS: {
+        "best": _best,
+        "rules": _of(tables.rules),
+        "table1": _of(lambda known: tables.table1(known)[0]),
+        "table2": _of(lambda known: tables.table2(known)[0]),
+        "table3": _of(lambda known: tables.table3(known)[0]),
+        "counts": _counts,
+        "deviations": _deviations,
+        "ablations": _of(tables.ablations),
+        "widths": _of(tables.widths),
+    },
+}
+
+
+def main() -> None:
+    for page, made in PAGES.items():
+        text = page.read_text()
+        for name, table in made.items():
+            between = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
+            text = re.sub(rf"<!-- {name} -->\n.*?<!-- /{name} -->", lambda _, new=between: new, text, flags=re.DOTALL)
+        page.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
