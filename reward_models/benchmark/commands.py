@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -104,19 +105,16 @@ def status(
 
     chosen = experiments.select(filters or (), table, quick=quick)
     bench = Bench(*_places(quick, results, work))
-    states = {cell.name: runner.state(cell, bench) for cell in chosen}
+    states = {cell.name: runner.states(cell, bench) for cell in chosen}
     if cells:
         for cell in chosen:
-            print(f"{cell.name:36} {len(cell.seeds):>3} runs  {states[cell.name]}")
-    wanted = {
-        name: set(map(experiments.cell_of, ids)) for name, ids in experiments.TABLES.items() if table in (None, name)
-    }
+            counts = Counter(states[cell.name].values())
+            print(f"{cell.name:36} {', '.join(f'{number} {state}' for state, number in counts.items())}")
+    by_run = {run: state for of_cell in states.values() for run, state in of_cell.items()}
+    wanted = {name: runs for name, runs in experiments.TABLES.items() if table in (None, name)} | {"all": list(by_run)}
     print(f"{'runs':12}" + "".join(f"{state:>9}" for state in runner.STATES))
-    for name, of_table in [*wanted.items(), ("all", set(states))]:
-        counts = dict.fromkeys(runner.STATES, 0)
-        for cell in chosen:
-            if cell.name in of_table:
-                counts[states[cell.name]] += len(cell.seeds)
+    for name, runs in wanted.items():
+        counts = Counter(by_run[run] for run in runs if run in by_run)
         print(f"{name:12}" + "".join(f"{counts[state]:>9,}" for state in runner.STATES))
 
 

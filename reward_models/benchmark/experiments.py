@@ -8,6 +8,8 @@ results. The ids are the same on a laptop and on a cluster.
 - ``discrimination/MODEL/RANGE``: Tables 2 and 3, trained on a range and tested on all three;
 - ``ablation/CHANGE/RANGE``: the MPGNN with one thing of the protocol changed;
 - ``rules/RULE/OBJECTS``: rules without learning, apart from one threshold (``rules.py``).
+
+Every model of objects in ``models.REGISTRY`` has its cells; of those that see pictures there is one cell.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from reward_models import models
+from reward_models.models import RewardModel
 from reward_models.training import TrainingConfig
 from spatialsim_env import datasets
 from spatialsim_env.scene import TURN
@@ -30,6 +34,9 @@ FEW_SEEDS = tuple(range(3))
 DATA_SEED = 0  # of all data sets, tests included
 OBJECTS = range(3, 31)  # the 28 data sets of Identification
 GROUPS = tuple(f"{low}-{high}" for low, high in RANGES)
+MATCHING = "matching"  # sees both scenes in Identification, too
+TEN_SEEDS = ("mpgnn", "conditioned_mpgnn", MATCHING)  # in Discrimination; other models have FEW_SEEDS
+SINGLE = "_single"  # end of the names of models of one input; ids leave it out
 RULES = ("spread", "sorted_distances", "matching_rule", "truth")
 
 UNROTATED = "discrimination-rotation/3-8/000"  # every target rotated by 0 degrees
@@ -121,30 +128,33 @@ def group_of(n: int) -> tuple[int, int]:
     return next((low, high) for low, high in RANGES if low <= n <= high)
 
 
-def _identification(model: str, n: int) -> TrainedCell:
-    training: dict[str, Any] = _IDENTIFICATION | {"n_objects": n, "data_seed": DATA_SEED}
-    training["model"] = model if model == "matching" else f"{model}_single"
-    if model == "matching":
+def _training(kind: str, group: tuple[int, int], **changes: Any) -> dict[str, Any]:
+    """What a model's own way of learning changes in a configuration of the study."""
+    model = models.REGISTRY[kind]
+    training: dict[str, Any] = {"model": kind, "data_seed": DATA_SEED} | changes
+    if not model.curriculum:
         training |= _PLAIN
-    if model == "mlp":
-        training["settings"] = dict(zip(("n_min", "n_max"), group_of(n), strict=True))
-    if model == "resnet18":
-        training |= _PICTURES
-    seeds = SEEDS[:1] if model == "resnet18" else SEEDS
-    tests = _tests([f"identification/n{n}/test"])
-    return TrainedCell(f"identification/{model}/n{n}", seeds, tests, heat_map=n == 5, training=training)
+    if _is_built_for_a_range(model):
+        training["settings"] = dict(zip(("n_min", "n_max"), group, strict=True))
+    return training
 
 
-def _discrimination(model: str, low: int, high: int, seeds: tuple[int, ...]) -> TrainedCell:
-    training: dict[str, Any] = {"model": model, "n_objects": (low, high), "data_seed": DATA_SEED}
-    largest = RANGES[-1][1]
-    if model == "matching":
-        training |= _PLAIN
-    if model == "mlp":
-        training["settings"], largest = {"n_min": low, "n_max": high}, high
-    tests = _tests(f"discrimination/{a}-{b}/test" for a, b in RANGES if b <= largest)
-    name = f"discrimination/{model}/{low}-{high}"
-    return TrainedCell(name, seeds, tests, heat_map=(low, high) == RANGES[0], training=training)
+def _is_built_for_a_range(model: type[RewardModel]) -> bool:
+    return "n_max" in model.Config.__dataclass_fields__
+
+
+def _identification(kind: str, n: int, seeds: tuple[int, ...] = SEEDS, **changes: Any) -> TrainedCell:
+    training = _training(kind, group_of(n), n_objects=n, **_IDENTIFICATION) | changes
+    name = f"identification/{kind.removesuffix(SINGLE)}/n{n}"
+    return TrainedCell(name, seeds, _tests([f"identification/n{n}/test"]), heat_map=n == 5, training=training)
+
+
+def _discrimination(kind: str, group: tuple[int, int], seeds: tuple[int, ...]) -> TrainedCell:
+    largest = group[1] if _is_built_for_a_range(models.REGISTRY[kind]) else RANGES[-1][1]
+    tests = _tests(f"discrimination/{low}-{high}/test" for low, high in RANGES if high <= largest)
+    name = f"discrimination/{kind}/{group[0]}-{group[1]}"
+    training = _training(kind, group, n_objects=group)
+    return TrainedCell(name, seeds, tests, heat_map=group == RANGES[0], training=training)
 
 
 def _ablation(name: str, group: tuple[int, int], *tests: str, **changes: Any) -> TrainedCell:
@@ -162,21 +172,20 @@ def _rule(rule: str, objects: str) -> RuleCell:
 
 def _cells() -> dict[str, Cell]:
     small, _, large = RANGES
-    cells: list[Cell] = [
-        _identification(model, n) for model in ("mpgnn", "rds", "deep_set", "gcn", "mlp", "matching") for n in OBJECTS
-    ]
-    for models, seeds in (
-        (("mpgnn", "conditioned_mpgnn", "matching"), SEEDS),
-        (("rds", "deep_set", "gcn", "mlp", "graph_matching"), FEW_SEEDS),
-    ):
-        cells += [_discrimination(model, *group, seeds) for model in models for group in RANGES]
+    of_objects = [kind for kind, model in models.REGISTRY.items() if not model.sees_pictures]
+    single = [kind for kind in of_objects if not models.REGISTRY[kind].two_inputs]
+    two = [kind for kind in of_objects if models.REGISTRY[kind].two_inputs]
+    cells: list[Cell] = [_identification(kind, n) for kind in (*single, MATCHING) for n in OBJECTS]
+    for kind in (*TEN_SEEDS, *(kind for kind in two if kind not in TEN_SEEDS)):
+        seeds = SEEDS if kind in TEN_SEEDS else FEW_SEEDS
+        cells += [_discrimination(kind, group, seeds) for group in RANGES]
     cells += [
         _ablation("no_curriculum", small, stages=(TURN,) * len(STAGES)),
         _ablation("no_rotations", small, UNROTATED, stages=(0.0,) * len(STAGES)),
         _ablation("n3_only", small, "discrimination/n3/test", n_objects=3),
         _ablation("one_round", small, settings={"rounds": 1}),
         *(_ablation(f"width{width}", large, settings={"width": width}) for width in (16, 32)),
-        _identification("resnet18", 5),
+        _identification("resnet18_single", 5, SEEDS[:1], **_PICTURES),
         *(_rule(rule, objects) for rule in RULES for objects in ("n3", *GROUPS)),
         _rule("truth", "n5"),
     ]

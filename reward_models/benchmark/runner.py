@@ -124,21 +124,26 @@ def run(cell: Cell, bench: Bench, *, progress: bool | None = False) -> Outcome:
         return Outcome(cell.name, RUNNING, len(cell.seeds))
 
 
-def state(cell: Cell, bench: Bench) -> str:
-    """DONE, FAILED, RUNNING or MISSING.
+def states(cell: Cell, bench: Bench) -> dict[str, str]:
+    """DONE, FAILED, RUNNING or MISSING of each run of a pass, by its id.
 
     Raises:
         rows.RowError: its file of rows is damaged, or holds other runs.
     """
-    if (found := rows.of_cell(bench.results, cell)) is not None:
-        return _outcome(cell, found).state
+    found = rows.of_cell(bench.results, cell)
+    if found is not None:
+        return {row["id"]: DONE if row["error"] is None else FAILED for row in found}
+    return dict.fromkeys(cell.ids, RUNNING if _is_claimed(cell, bench) else MISSING)
+
+
+def _is_claimed(cell: Cell, bench: Bench) -> bool:
     if not bench.folder(cell).exists():
-        return MISSING
+        return False
     try:
         with bench.claim(cell):
-            return MISSING
+            return False
     except Timeout:
-        return RUNNING
+        return True
 
 
 def _is_over(cell: Cell, bench: Bench) -> bool:

@@ -27,6 +27,14 @@ def bench(tmp_path) -> Bench:
     return Bench(tmp_path / "results", tmp_path / "work")
 
 
+def state(cell, bench) -> str:
+    """Of all runs of a pass, which is the same here."""
+    found = runner.states(cell, bench)
+    assert list(found) == cell.ids
+    [only] = set(found.values())
+    return only
+
+
 def without_timings(found):
     return [row | {"seconds": 0, "log": [epoch[:-1] for epoch in row["log"]]} for row in found]
 
@@ -71,7 +79,7 @@ def test_a_rule_is_a_row_too(bench):
 
 
 def test_a_pass_is_run_once_and_its_work_folder_goes(bench):
-    assert runner.state(RULE, bench) == MISSING
+    assert state(RULE, bench) == MISSING
     first = runner.run(RULE, bench)
     assert not bench.folder(RULE).exists()
     path = rows.path_of(bench.results, RULE)
@@ -79,17 +87,17 @@ def test_a_pass_is_run_once_and_its_work_folder_goes(bench):
     again = runner.run(RULE, bench)
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert (again.new, again.state, again.accuracy) == (False, DONE, first.accuracy)
-    assert runner.state(RULE, bench) == DONE
+    assert state(RULE, bench) == DONE
 
 
 def test_what_another_process_has_claimed_is_left_to_it(bench):
     claim = bench.folder(RULE).parent / runner.CLAIM
     bench.folder(RULE).mkdir(parents=True)
     with filelock.FileLock(claim):
-        assert runner.state(RULE, bench) == RUNNING
+        assert state(RULE, bench) == RUNNING
         assert runner.run(RULE, bench).state == RUNNING
         assert not rows.path_of(bench.results, RULE).exists()
-    assert runner.state(RULE, bench) == MISSING
+    assert state(RULE, bench) == MISSING
     assert runner.run(RULE, bench).state == DONE
 
 
@@ -151,7 +159,7 @@ def test_a_failure_is_a_row_and_is_not_tried_again_unless_told(bench, monkeypatc
     again = runner.run(NETWORK, bench)
     assert (again.state, again.new) == (FAILED, False)
     assert (bench.folder(NETWORK) / runner.TRACEBACK).exists()
-    assert runner.state(NETWORK, bench) == FAILED
+    assert state(NETWORK, bench) == FAILED
     assert runner.run(NETWORK, replace(bench, retry=True)).state == DONE
     assert not bench.folder(NETWORK).exists()
     assert not runner.run(NETWORK, replace(bench, retry=True)).new
@@ -171,6 +179,7 @@ def test_one_seed_that_diverges_leaves_the_others(bench, monkeypatch):
     assert [epoch[2] for epoch in first["log"]] == [None, None]
     assert first["accuracy"] == {}
     assert second["error"] is None
+    assert runner.states(NETWORK, bench) == {first["id"]: FAILED, second["id"]: DONE}
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
@@ -201,14 +210,14 @@ def test_other_errors_of_writing_rows_are_not_hidden(bench, monkeypatch):
     monkeypatch.setattr(rows.os, "fsync", refused)
     with pytest.raises(OSError, match="Input/output error"):
         runner.run(RULE, bench)
-    assert runner.state(RULE, bench) == MISSING
+    assert state(RULE, bench) == MISSING
 
 
 def test_damaged_rows_are_named_and_kept(bench):
     runner.run(RULE, bench)
     path = rows.path_of(bench.results, RULE)
     path.write_text(path.read_text()[:50])
-    for work in (runner.run, runner.state):
+    for work in (runner.run, runner.states):
         with pytest.raises(rows.RowError, match=str(path)):
             work(RULE, bench)
     assert len(path.read_text()) == 50
