@@ -26,6 +26,7 @@ class RewardModel(nn.Module):
     kind: ClassVar[str]  # name in the registry
     two_inputs: ClassVar[bool]  # compares target and reference; else the reference scene is in the weights
     set_invariant: ClassVar[bool] = True  # neither the order of the objects nor padding changes the result
+    similarity_invariant: ClassVar[bool] = False  # neither does a similarity of the target
     curriculum: ClassVar[bool] = True  # learns with growing rotations, as in the paper; else from all of them at once
     sees_pictures: ClassVar[bool] = False  # forward takes pictures (B, 3, pixels, pixels) in place of scenes
     Config: ClassVar[type[ModelConfig]] = ModelConfig

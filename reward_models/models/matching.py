@@ -151,6 +151,7 @@ class Matching(RewardModel):
 
     kind = "matching"
     two_inputs = True
+    similarity_invariant = True
     curriculum = False
     Config = MatchingConfig
 

@@ -118,6 +118,24 @@ def test_order_of_objects_and_padding_are_nothing(set_model):
     testing.assert_padding_invariant(score_of(model), *pair, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in PICTURES])
+def test_a_similarity_of_the_target_is_nothing_where_a_model_says_so(kind):
+    """And is something to every other model."""
+    model = models.create(kind, seed=1).double()
+    samples = testing.example_pairs(40, n_objects=(3, 8))
+    pair = samples.target.astype(np.float64), samples.reference.astype(np.float64)
+
+    def check():
+        rng = np.random.default_rng(0)
+        testing.assert_similarity_invariant(score_of(model), *pair, rng, sides="first", atol=1e-8)
+
+    if model.similarity_invariant:
+        check()
+    else:
+        with pytest.raises(AssertionError):
+            check()
+
+
 def test_padding_anywhere_is_nothing(set_model):
     """Rows of zeros between objects, not only after them."""
     model = set_model
