@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from reward_models.benchmark import rows
 from reward_models.benchmark.rows import Row
-from reward_models.benchmark.runner import CLAIM
+from reward_models.benchmark.runner import CLAIMS
 
 PASSES = (
     *(f"discrimination/{model}/3-8" for model in ("mlp", "deep_set", "rds", "conditioned_mpgnn")),
@@ -69,7 +69,7 @@ def held(claim: Path) -> bool:
 
 def wait_for_work(process: subprocess.Popen[bytes], folder: Path) -> None:
     """Wait until a sweep holds a claim, or has ended."""
-    while process.poll() is None and not any(map(held, (folder / "work").rglob(CLAIM))):
+    while process.poll() is None and not any(map(held, (folder / "results" / CLAIMS).rglob("*.lock"))):
         time.sleep(0.02)
 
 

@@ -87,19 +87,25 @@ def _best() -> str:
         theirs = {model: found["accuracy"][k] for model, found in published()["discrimination"].items()}
         best = max(theirs, key=lambda model: theirs[model])
         test = tables.range_test(group)
-        ours = {model: summarise(known.accuracies(f"discrimination/{model}/{group}", test)) for model in theirs}
-        means = {model: found.mean for model, found in ours.items() if found is not None}
-        here = max(means, key=lambda model: means[model]) if means else None
+        here = {
+            model: found.mean
+            for model in tables.DISCRIMINATION
+            if (found := summarise(known.accuracies(f"discrimination/{model}/{group}", test))) is not None
+        }
+        of_paper = {model: mean for model, mean in here.items() if tables.PUBLISHED_AS.get(model, model) in theirs}
+        first = max(of_paper, key=lambda model: of_paper[model]) if of_paper else None
         rule = summarise(known.accuracies(f"rules/spread/{group}", test))
         lines.append(
             [
                 group,
                 tables.number(rule.mean if rule else None),
                 f"{theirs[best]:.3f} ({title(best)})",
-                "-" if here is None else f"{means[here]:.3f} ({title(here)})",
+                tables.NONE if first is None else f"{of_paper[first]:.3f} ({title(first)})",
+                *(tables.number(here.get(model)) for model in ("graph_matching", "matching")),
             ]
         )
-    return _markdown(["objects", "spread rule", "best published network", "best of them here"], lines)
+    columns = ["objects", "spread rule", "best published network", "best of the paper's networks here"]
+    return _markdown([*columns, title("graph_matching"), title("matching")], lines)
 
 
 def _counts() -> str:

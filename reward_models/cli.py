@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from reward_models.benchmark.commands import app as bench_app
+from reward_models.rollout_commands import rollouts
 from spatialsim_env import negatives
 
 EXPECTED = (ValueError, TypeError, FileNotFoundError, FileExistsError, ImportError, RuntimeError, OSError)
@@ -27,6 +28,7 @@ app = typer.Typer(
 agent_app = typer.Typer(no_args_is_help=True, help="Train an agent on any reward, and evaluate it by the truth.")
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
+app.command()(rollouts)
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Negative = Annotated[
@@ -151,7 +153,10 @@ def train(
     ] = None,
     reference_seed: Annotated[int | None, typer.Option(help="Reference scene of Identification; 0 by default.")] = None,
     data: Annotated[
-        str | None, typer.Option(help="Folder of generated sets, as data/discrimination/3-8; needs the curriculum.")
+        str | None,
+        typer.Option(
+            help="Folder of generated sets, as data/discrimination/3-8, which needs the curriculum; or rollouts:FOLDER."
+        ),
     ] = None,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",

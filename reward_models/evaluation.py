@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,17 +14,12 @@ from torch import Tensor
 from reward_models.batch import Batch, for_model, pictures_at_once
 from reward_models.models import RewardModel
 from spatialsim_env import goals
-from spatialsim_env.datasets import set_name
+from spatialsim_env.datasets import set_name, stream
 from spatialsim_env.negatives import Negative
 from spatialsim_env.tasks import RANGES, Discrimination, Samples, Task
 
 PAIRS_AT_ONCE = 2**15  # pairs of objects judged at a time: what a processor keeps in its cache
 Z = 1.959964  # normal quantile of a two-sided interval of 95 %
-
-
-def stream(seed: int, name: str) -> np.random.Generator:
-    """Independent random numbers for each purpose, all from one seed."""
-    return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 @contextmanager

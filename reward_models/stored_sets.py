@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spatialsim_env import datasets
+from spatialsim_env import datasets, shards
 from spatialsim_env.tasks import Identification, Samples, Task
 
 
@@ -43,7 +43,7 @@ def load(path: Path, task: Task, expected: str, size: int) -> Samples:
         ValueError: the set is another one by now, or another reference scene than the task's.
     """
     refuse_change(path, expected, digest(path, task))
-    samples = datasets.load(path)[:size]
+    samples = shards.load(path, size)
     if isinstance(task, Identification):
         reference = task.reference
         if samples.reference.shape[1:] != reference.shape or not (samples.reference == reference).all():

@@ -35,15 +35,16 @@ from tqdm import tqdm
 from reward_models import checkpoint, models, stored_sets
 from reward_models.batch import Batch, for_model
 from reward_models.checks import read_object, require, require_seed
-from reward_models.evaluation import accuracy, loss_of, one_thread, stream
+from reward_models.evaluation import accuracy, loss_of, one_thread
 from reward_models.models import RewardModel
 from reward_models.stack import Stack
-from reward_models.training_config import VALID, TrainingConfig
+from reward_models.training_config import ROLLOUTS, VALID, TrainingConfig
+from spatialsim_env.datasets import stream
 from spatialsim_env.files import replaced
 from spatialsim_env.scene import TURN
 from spatialsim_env.tasks import Task
 
-__all__ = ["EpochLog", "TrainingConfig", "read_log", "read_logs", "train", "train_together"]
+__all__ = ["DamagedState", "EpochLog", "TrainingConfig", "read_log", "read_logs", "train", "train_together"]
 
 CONFIG = "config.json"
 LOG = "log.csv"
@@ -61,6 +62,10 @@ class EpochLog:
     loss: float  # mean over the training samples, summed over the model's rounds
     validation_accuracy: float  # of the last round, in 0..1
     seconds: float  # of training, without the validation; of a pass of several seeds, its share
+
+
+class DamagedState(ValueError):
+    """The state of a run that cannot be gone on with."""
 
 
 Logs = list[list[EpochLog]]  # of each seed, an entry an epoch
@@ -86,7 +91,8 @@ def train(
         The trained model, in evaluation mode, on ``device``.
 
     Raises:
-        ValueError: the folder belongs to another configuration or other data, or its state is damaged.
+        ValueError: the folder belongs to another configuration or other data.
+        DamagedState: its state cannot be read.
         datasets.DataSetError: a stored set is missing or damaged.
         ImportError: ``tensorboard`` without that package.
     """
@@ -262,10 +268,11 @@ def _digests(config: TrainingConfig, began_with: dict[str, str]) -> dict[str, st
 def _stored(config: TrainingConfig, part: int | str) -> tuple[Path, Task]:
     """Path of the stored set of a stage (from 0) or of "valid", and the task it is used for."""
     assert config.data is not None
+    folder = Path(config.data.removeprefix(ROLLOUTS))
     if isinstance(part, str):
-        return Path(config.data) / part, config.task_at(TURN)
-    name = f"stage{part + 1}" if config.task == "discrimination" else "train"
-    return Path(config.data) / name, config.task_at(config.stages[part])
+        return folder / part, config.task_at(TURN)
+    in_stages = config.task == "discrimination" and not config.data.startswith(ROLLOUTS)
+    return folder / (f"stage{part + 1}" if in_stages else "train"), config.task_at(config.stages[part])
 
 
 def _load(
@@ -309,7 +316,7 @@ def _restore(file: Path, stack: Stack, optimizer: torch.optim.Adam) -> Logs:
         stack.load_state({name.removeprefix("model."): value for name, value in tensors.items()})
         optimizer.load_state_dict({**optimizer.state_dict(), "state": adam})
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{file} is damaged: {error}; remove its folder to start again") from error
+        raise DamagedState(f"{file} is damaged: {error}; remove its folder to start again") from error
     return logs
 
 

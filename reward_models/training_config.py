@@ -15,6 +15,15 @@ from spatialsim_env.tasks import STAGES, Discrimination, Identification, Task, r
 TASKS = ("discrimination", "identification")
 REDRAWN = "redrawn"  # the benchmark's negative
 VALID = "valid"
+ROLLOUTS = "rollouts:"  # before the folder of rollouts, whose part "train" serves every stage
+IDENTIFICATION: dict[str, Any] = {  # where the paper's protocol for Identification differs from the defaults
+    "task": "identification",
+    "stages": (TURN,),
+    "samples_per_stage": 10_000,
+    "epochs_per_stage": 20,
+    "validation_samples": 5_000,
+}
+PLAIN: dict[str, Any] = {"stages": (TURN,), "epochs_per_stage": 2, "learning_rate": 1e-2}  # without a curriculum
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ class TrainingConfig:
     batch_size: int = 128
     seed: int = 0  # of weights, samples and their order
     data_seed: int | None = None  # of the samples in place of seed: runs of several seeds on the same samples
-    data: str | None = None  # folder of stored sets (stage1.., train, valid) in place of generated samples
+    data: str | None = None  # folder of stored sets (stage1.., train, valid), or rollouts:FOLDER, not generated samples
 
     def __post_init__(self) -> None:
         require(self.task in TASKS, "task", self.task, " or ".join(TASKS))
@@ -76,18 +85,16 @@ class TrainingConfig:
                 f"negative is {self.negative!r} and data {self.data!r}; stored sets hold negatives of their own: "
                 f"accepted is negative={REDRAWN!r}, or no data"
             )
+        if self.data is not None and self.data.startswith(ROLLOUTS) and self.task == "identification":
+            raise ValueError(
+                f"data is {self.data!r} and task 'identification'; rollouts are pairs of scenes: accepted is a "
+                "two-input model and task='discrimination'"
+            )
 
     @classmethod
     def identification(cls, n_objects: int = 5, **changes: Any) -> TrainingConfig:
         """The paper's protocol for Identification: 20 epochs on 10,000 samples."""
-        defaults: dict[str, Any] = {
-            "model": "mpgnn_single",
-            "stages": (TURN,),
-            "samples_per_stage": 10_000,
-            "epochs_per_stage": 20,
-            "validation_samples": 5_000,
-        }
-        return cls(task="identification", n_objects=n_objects, **(defaults | changes))
+        return cls(**(IDENTIFICATION | {"model": "mpgnn_single", "n_objects": n_objects} | changes))
 
     @classmethod
     def plain(cls, model: str = "matching", **changes: Any) -> TrainingConfig:
@@ -95,8 +102,7 @@ class TrainingConfig:
 
         Its biases have some way to go from where they start, hence the faster learning.
         """
-        defaults: dict[str, Any] = {"stages": (TURN,), "epochs_per_stage": 2, "learning_rate": 1e-2}
-        return cls(model=model, **(defaults | changes))
+        return cls(**(PLAIN | {"model": model} | changes))
 
     @property
     def n_epochs(self) -> int:

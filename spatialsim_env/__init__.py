@@ -18,11 +18,16 @@ __version__ = version("spatialsim-env")
 
 HORIZON = 50  # steps
 ENV_IDS = ("SpatialSim-Discrim-v0", "SpatialSim-Ident-v0")
-_CLASSES = ("DiscriminationEnv", "IdentificationEnv")
+_CLASSES = ("Discrimination", "Identification")
 
 for _id, _class in zip(ENV_IDS, _CLASSES, strict=True):
     if _id not in registry:
-        register(_id, entry_point=f"spatialsim_env.env:{_class}", max_episode_steps=HORIZON)
+        register(
+            _id,
+            entry_point=f"spatialsim_env.env:{_class}Env",
+            vector_entry_point=f"spatialsim_env.vector_env:{_class}VectorEnv",
+            max_episode_steps=HORIZON,
+        )
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from spatialsim_env.scene import COLOR, NOISE, ORIENTATION, POSITION, SHAPE, SIZE, TURN, pad
+from spatialsim_env.scene import COLOR, N_FEATURES, NOISE, ORIENTATION, POSITION, SHAPE, SIZE, TURN, pad
 
 CRITERIA = ("positions", "similarity")
 ORIENTATIONS = ("number", "visual")
@@ -126,6 +126,27 @@ def align(
     return out
 
 
+def distances(
+    achieved: NDArray[np.float32],
+    desired: NDArray[np.float32],
+    matching: NDArray[np.int64],
+    tolerances: tuple[float, float, float],
+    criterion: str = "similarity",
+    orientation: str = "number",
+) -> NDArray[np.float64]:
+    """``align(..., matching=matching).distance`` alone, (B,), the same bits in less time.
+
+    Args:
+        achieved, desired: (B, n, 10), contiguous.
+        matching: (B, n) the known matching.
+        tolerances, criterion, orientation: as of ``align``.
+    """
+    out = np.empty(len(achieved))
+    tolerance = np.array(tolerances, np.float64)
+    _distances(achieved, desired, matching, CRITERIA.index(criterion), orientation == "visual", tolerance, out)
+    return out
+
+
 def _contiguous(scenes: NDArray[Any], n_max: int) -> NDArray[np.float64]:
     if scenes.shape[1] != n_max:
         scenes = pad(scenes, n_max)
@@ -198,11 +219,12 @@ def _align(
     residuals: Any, distance: Any,
 ) -> None:  # fmt: skip
     """Match (unless given) and fit each pair of a batch."""
+    scratch = np.empty((2, a.shape[1]))
     for b in range(a.shape[0]):
         if not given:
             status[b] = _match(a[b], g[b], matching[b])
         if status[b] == OK:
-            fit = _fit(a[b], g[b], matching[b], criterion, visual, tolerance, residuals[b])
+            fit = _fit(a[b], g[b], matching[b], criterion, visual, tolerance, residuals[b], scratch)
             scale[b], angle[b], translation[b, 0], translation[b, 1], distance[b] = fit
         else:
             scale[b], angle[b], translation[b], residuals[b], distance[b] = np.nan, np.nan, np.nan, np.inf, np.inf
@@ -213,6 +235,21 @@ def _align(
                 status[pair], matching[pair], interchangeable[pair], scale[pair], angle[pair], translation[pair],
                 residuals[pair], distance[pair],
             )  # fmt: skip
+
+
+@_compiled
+def _distances(
+    achieved: Any, desired: Any, matching: Any, criterion: Any, visual: Any, tolerance: Any, distance: Any
+) -> None:
+    """Fit each pair of a batch whose matching is known, and keep its distance only."""
+    n = achieved.shape[1]
+    a, g = np.empty((n, N_FEATURES)), np.empty((n, N_FEATURES))
+    residuals, scratch = np.empty((n, 3)), np.empty((2, n))
+    for b in range(achieved.shape[0]):
+        for i in range(n):
+            for k in range(N_FEATURES):
+                a[i, k], g[i, k] = achieved[b, i, k], desired[b, i, k]
+        distance[b] = _fit(a, g, matching[b], criterion, visual, tolerance, residuals, scratch)[4]
 
 
 @_compiled
@@ -310,6 +347,7 @@ def _resolve(
         return
     base, trial = matching[0].copy(), matching[0].copy()
     rows, partners = np.empty(n, np.int64), np.empty(n, np.int64)
+    scratch = np.empty((2, n))
     for index in range(1, total):
         rest = index
         for label in range(n):
@@ -324,16 +362,21 @@ def _resolve(
                 trial[rows[k]] = partners[pick]
                 for m in range(pick, size - k - 1):
                     partners[m] = partners[m + 1]
-        fit = _fit(a[0], g[0], trial, criterion, visual, tolerance, residuals[0])
+        fit = _fit(a[0], g[0], trial, criterion, visual, tolerance, residuals[0], scratch)
         if fit[4] < distance[0]:
             matching[0] = trial
             scale[0], angle[0], translation[0, 0], translation[0, 1], distance[0] = fit
-    _fit(a[0], g[0], matching[0], criterion, visual, tolerance, residuals[0])
+    _fit(a[0], g[0], matching[0], criterion, visual, tolerance, residuals[0], scratch)
 
 
 @_compiled
-def _fit(a: Any, g: Any, matching: Any, criterion: Any, visual: Any, tolerance: Any, residuals: Any) -> Any:
-    """The similarity of one matched pair: scale, angle, translation x, y, distance; writes the residuals."""
+def _fit(
+    a: Any, g: Any, matching: Any, criterion: Any, visual: Any, tolerance: Any, residuals: Any, scratch: Any
+) -> Any:
+    """The similarity of one matched pair: scale, angle, translation x, y, distance; writes the residuals.
+
+    ``scratch`` is room for two numbers per object.
+    """
     n = a.shape[0]
     count, mean_a, mean_g = 0, 0j, 0j
     for i in range(n):
@@ -345,7 +388,8 @@ def _fit(a: Any, g: Any, matching: Any, criterion: Any, visual: Any, tolerance: 
     mean_g /= count
     cross, spread_a, spread_g = 0j, 0.0, 0.0  # sums over objects of conj(g) a, |a|^2, |g|^2, all centred
     weight, size_evidence, log_ratio, direction = 0.0, 0.0, 0.0, 0j
-    turns, periods = np.empty(count), np.empty(count)
+    turns, periods = scratch[0, :count], scratch[1, :count]
+    takes_spread_a = visual or criterion == _POSITIONS  # else nothing depends on it
     k = 0
     for i in range(n):
         j = matching[i]
@@ -354,7 +398,8 @@ def _fit(a: Any, g: Any, matching: Any, criterion: Any, visual: Any, tolerance: 
         point_a = complex(a[i, _X], a[i, _Y]) - mean_a
         point_g = complex(g[j, _X], g[j, _Y]) - mean_g
         cross += point_g.conjugate() * point_a
-        spread_a += abs(point_a) ** 2
+        if takes_spread_a:
+            spread_a += abs(point_a) ** 2
         spread_g += abs(point_g) ** 2
         precision = (a[i, SIZE] / _NOISE_SIZE) ** 2
         ratio = np.log(a[i, SIZE] / g[j, SIZE])
@@ -362,7 +407,7 @@ def _fit(a: Any, g: Any, matching: Any, criterion: Any, visual: Any, tolerance: 
         size_evidence += precision * ratio
         log_ratio += ratio
         turns[k] = a[i, ORIENTATION] - g[j, ORIENTATION]
-        direction += np.exp(1j * turns[k])
+        direction += _phase(turns[k])
         periods[k] = _period(g, j) if visual else TURN
         k += 1
     one_point = min(spread_a, spread_g) <= count * NO_SPREAD**2
@@ -383,7 +428,7 @@ def _fit(a: Any, g: Any, matching: Any, criterion: Any, visual: Any, tolerance: 
             factor = np.inf
         elif size_scale > scale:
             factor = size_scale / scale
-    z = scale * np.exp(1j * theta)
+    z = scale * _phase(theta)
     worst, k = 0.0, 0
     for i in range(n):
         j = matching[i]
@@ -401,6 +446,12 @@ def _fit(a: Any, g: Any, matching: Any, criterion: Any, visual: Any, tolerance: 
                 worst = value if value > worst else np.inf
     shift = mean_a - z * mean_g
     return scale, theta, shift.real, shift.imag, worst
+
+
+@_compiled
+def _phase(angle: float) -> complex:
+    """exp(i angle)."""
+    return complex(np.cos(angle), np.sin(angle))
 
 
 @_compiled
@@ -434,7 +485,7 @@ def _likeliest(turns: Any, periods: Any, sums: Any) -> Any:
         fold, direction = round(TURN / period), 0j
         for i in range(len(turns)):
             if periods[i] == period:
-                direction += np.exp(1j * fold * turns[i])
+                direction += _phase(fold * turns[i])
         if direction == 0j:
             continue
         for k in range(fold):
@@ -456,7 +507,7 @@ def _refine(log_scale: float, theta: float, turns: Any, periods: Any, sums: Any)
     oriented = (periods > 0.0).sum()
     for _ in range(_STEPS):
         scale = np.exp(log_scale)
-        turned = scale * cross * np.exp(-1j * theta)
+        turned = scale * cross * _phase(-theta)
         stiffness = scale**2 * spread_g / _VAR_POSITION
         step = (turned.real / _VAR_POSITION - stiffness + size_evidence - weight * log_scale) / (stiffness + weight)
         pull = 0.0
@@ -467,7 +518,7 @@ def _refine(log_scale: float, theta: float, turns: Any, periods: Any, sums: Any)
             theta += (turned.imag / _VAR_POSITION + pull / _VAR_ORIENTATION) / resistance
         log_scale += min(max(step, -1.0), 1.0)
     scale = np.exp(log_scale)
-    turned = scale * cross * np.exp(-1j * theta)
+    turned = scale * cross * _phase(-theta)
     misfit = (spread_a - 2 * turned.real + scale**2 * spread_g) / _VAR_POSITION
     misfit += weight * log_scale**2 - 2 * size_evidence * log_scale
     for i in range(len(turns)):

@@ -1,9 +1,9 @@
 """Named data sets on disk: generate, save, load, verify.
 
 A set is two files beside each other: ``NAME.npz`` (objects without padding, a shape as one byte and the seven other
-features as float32; uncompressed) and ``NAME.json``, its manifest: format, package version, settings, seed, counts
-and the SHA-256 of the data file. Both are written to a temporary name and renamed, the manifest last. The same name,
-seed and size give the same bytes.
+features as float32, and columns of your own, a value a sample; uncompressed) and ``NAME.json``, its manifest: format,
+package version, settings, seed, counts and the SHA-256 of the data file. Both are written to a temporary name and
+renamed, the manifest last. The same name, seed and size give the same bytes.
 
 Names are three parts, task/objects/part. The paper's (sections 2.2 and 2.3), ``PAPER``:
 
@@ -168,11 +168,15 @@ def _begins_with(parts: list[str], wanted: list[str]) -> bool:
     return len(wanted) <= len(parts) and all(map(fnmatchcase, parts, wanted))
 
 
+def stream(seed: int, name: str) -> np.random.Generator:
+    """Independent random numbers for each purpose, all from one seed; a set has the stream of its name."""
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
+
+
 def sample(name: str, seed: int, size: int | None = None) -> Samples:
-    """The samples of a named set; the stream is a function of name and seed."""
+    """The samples of a named set; a function of its arguments."""
     chosen = named(name)
-    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    return chosen.task.sample(chosen.size if size is None else size, rng)
+    return chosen.task.sample(chosen.size if size is None else size, stream(seed, name))
 
 
 def generate(name: str, root: str | os.PathLike[str], seed: int = 0, size: int | None = None) -> Path:
@@ -230,19 +234,27 @@ def is_made(name: str, root: str | os.PathLike[str], seed: int = 0, size: int | 
         return False
 
 
-def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any] | None = None) -> Path:
+def save(
+    samples: Samples,
+    path: str | os.PathLike[str],
+    settings: dict[str, Any] | None = None,
+    columns: dict[str, NDArray[Any]] | None = None,
+) -> Path:
     """Write samples as ``path.npz`` and ``path.json``; returns the path of the manifest.
 
     Args:
         settings: kept in the manifest, for whoever reads it.
+        columns: what else is known of each sample, by name; ``load_columns`` gives them back.
 
     Raises:
         SceneError: what is not a scene.
         DataSetError: parts of unequal length, or more than 255 objects a scene.
     """
-    lengths = [len(part) for part in (samples.target, samples.reference, samples.label)]
+    columns = columns or {}
+    lengths = [len(part) for part in (samples.target, samples.reference, samples.label, *columns.values())]
     if len(set(lengths)) != 1:
-        raise DataSetError(f"target, reference and label hold {lengths} samples; accepted are equal numbers")
+        names = ", ".join(("target, reference, label", *columns))
+        raise DataSetError(f"{names} hold {lengths} samples; accepted are equal numbers")
     rows = max(samples.target.shape[1], samples.reference.shape[1])
     if rows > _MOST_OBJECTS:
         raise DataSetError(f"scenes have {rows} rows; accepted are up to {_MOST_OBJECTS}")
@@ -252,7 +264,7 @@ def save(samples: Samples, path: str | os.PathLike[str], settings: dict[str, Any
     validate(reference, "reference")
     data, manifest = _files(path)
     data.parent.mkdir(parents=True, exist_ok=True)
-    arrays = {"label": samples.label.astype(np.uint8)}
+    arrays = {"label": samples.label.astype(np.uint8), **{f"column_{key}": column for key, column in columns.items()}}
     for part, scenes in (("target", samples.target), ("reference", reference)):
         arrays |= {f"{part}_{key}": array for key, array in _pack(scenes).items()}
     with replaced(data) as temporary, temporary.open("wb") as file:
@@ -304,6 +316,19 @@ def load(path: str | os.PathLike[str]) -> Samples:
     if manifest["one_reference"]:
         reference = np.broadcast_to(reference, (len(target), *reference.shape[1:]))
     return Samples(target, reference, label)
+
+
+def load_columns(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """The columns that ``save`` was given, by name; the data file is not checked against its manifest.
+
+    Raises:
+        DataSetError: there is no such file.
+    """
+    data, _ = _files(path)
+    if not data.exists():
+        raise DataSetError(f"{data} is missing")
+    with np.load(data, allow_pickle=False) as arrays:
+        return {key.removeprefix("column_"): arrays[key] for key in arrays.files if key.startswith("column_")}
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -61,13 +61,22 @@ class Dynamics:
         return cls(mode, n_max, turn)
 
     @property
+    def action_shape(self) -> tuple[int]:
+        """The shape of one action."""
+        turns = self.max_turn > 0
+        return ({"move_all": (2 + turns) * self.n_max, "pick_place": 4 + turns, "discrete": 2}[self.mode],)
+
+    @property
+    def choices(self) -> tuple[int, int]:
+        """Of the discrete mode: how many objects, and how many things to do with one."""
+        return self.n_max, len(DIRECTIONS) if self.max_turn > 0 else 4
+
+    @property
     def action_space(self) -> spaces.Space[Any]:
         """The action space of one environment."""
-        turns = self.max_turn > 0
         if self.mode == "discrete":
-            return spaces.MultiDiscrete([self.n_max, len(DIRECTIONS) if turns else 4])
-        size = 4 + turns if self.mode == "pick_place" else (2 + turns) * self.n_max
-        return spaces.Box(-1.0, 1.0, (size,), np.float32)
+            return spaces.MultiDiscrete([*self.choices])
+        return spaces.Box(-1.0, 1.0, self.action_shape, np.float32)
 
     def check(self, actions: Any) -> NDArray[Any]:
         """Actions of a batch, (B, ...), as an array that ``step`` takes.
@@ -75,17 +84,15 @@ class Dynamics:
         Raises:
             ActionError: a wrong shape, numbers that are not finite, or choices that do not exist.
         """
-        space = self.action_space
-        shape = tuple(space.shape or ())
         array = np.asarray(actions)
-        if array.ndim == 0 or array.shape[1:] != shape:
-            raise ActionError(f"action has shape {array.shape[1:]}; {self.mode} accepts {shape}")
+        if array.ndim == 0 or array.shape[1:] != self.action_shape:
+            raise ActionError(f"action has shape {array.shape[1:]}; {self.mode} accepts {self.action_shape}")
         if self.mode != "discrete":
             array = np.ascontiguousarray(array, np.float64)
             if not np.isfinite(array).all():
                 raise ActionError(f"action holds {array[~np.isfinite(array)][0]}; accepted are numbers in [-1, 1]")
             return array
-        limits = (self.n_max, len(DIRECTIONS) if self.max_turn > 0 else 4)
+        limits = self.choices
         if not np.issubdtype(array.dtype, np.integer):
             raise ActionError(f"action is of type {array.dtype}; discrete accepts two ints below {limits}")
         if ((array < 0) | (array >= limits)).any():

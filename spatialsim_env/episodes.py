@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +25,24 @@ TRIES = 8  # episodes that one block of numbers offers; the first that does not 
 
 @dataclass(frozen=True)
 class Batch:
-    """B episodes at their first step."""
+    """B episodes at one moment. No array of it is ever written to."""
 
     achieved: NDArray[np.float32]  # (B, n_max, 10) in the arena, present objects first
     desired: NDArray[np.float32]  # (B, n_max, 10) the transformed scene
     matching: NDArray[np.int64]  # (B, n_max) row of desired for each row of achieved
     interchangeable: NDArray[np.bool_]  # (B,) whether appearance leaves more than one matching
     distance: NDArray[np.float64]  # (B,) the truth's distance
+
+    def rows(self, rows: Any) -> Batch:
+        """Some of the episodes, by index or mask."""
+        return Batch(*(getattr(self, part.name)[rows] for part in fields(self)))
+
+    def replaced(self, rows: Any, others: Batch) -> Batch:
+        """These episodes with ``others`` in the place of some, by index or mask."""
+        parts = {part.name: getattr(self, part.name).copy() for part in fields(self)}
+        for name, array in parts.items():
+            array[rows] = getattr(others, name)
+        return Batch(**parts)
 
 
 @dataclass(frozen=True)
@@ -80,9 +92,7 @@ class Episodes:
             rows = np.flatnonzero(batch.distance <= 1)
             if not len(rows):
                 return batch
-            again = self._offer(numbers[rows])
-            for part in fields(Batch):
-                getattr(batch, part.name)[rows] = getattr(again, part.name)
+            batch = batch.replaced(rows, self._offer(numbers[rows]))
         if (batch.distance <= 1).any():
             raise RuntimeError(
                 f"each of {TRIES} starts made by {self.start.name!r} is achieved already; "

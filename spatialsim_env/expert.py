@@ -148,33 +148,24 @@ def _plan(
     turning: int, mode: int, max_move: float, max_turn: float, reach: float, turn_reach: float, ways: Any, left: Any,
 ) -> None:  # fmt: skip
     """The way of each object under the angle and translation that need the fewest actions, pair by pair."""
-    n = achieved.shape[1]
     for b in range(achieved.shape[0]):
-        rows = np.flatnonzero(matching[b] >= 0)
         if not known[b]:
             continue
+        rows = np.flatnonzero(matching[b] >= 0)
         m = len(rows)
-        here, orientation, goal, turns = np.empty((m, 2)), np.empty(m), np.empty((m, 2)), np.zeros(m)
+        here, goal, turned = np.empty((m, 2)), np.empty((m, 2)), np.empty(m)
         for k in range(m):
             a, g = achieved[b, rows[k]], desired[b, matching[b, rows[k]]]
             here[k, 0], here[k, 1], goal[k, 0], goal[k, 1] = a[_X], a[_Y], scale[b] * g[_X], scale[b] * g[_Y]
-            orientation[k] = a[ORIENTATION] - g[ORIENTATION]
+            turned[k] = a[ORIENTATION] - g[ORIENTATION]
         way, best, fewest = np.zeros((m, 3)), np.zeros((m, 3)), np.inf
-        own = m if turning == _TURNED else 1
-        for c in range(own if turning == _FIXED else own + ANGLES):
-            if c >= own:
-                theta = (c - own) * TURN / ANGLES
-            else:
-                theta = orientation[c] if turning == _TURNED else angle[b]
-            if turning == _TURNED:
-                for k in range(m):
-                    turns[k] = theta - orientation[k]
-                    turns[k] -= TURN * np.floor(turns[k] / TURN + 0.5)
+        for theta in _angles(turned, angle[b], turning):
             cosine, sine = np.cos(theta), np.sin(theta)
             for k in range(m):
                 way[k, 0] = cosine * goal[k, 0] - sine * goal[k, 1] - here[k, 0]
                 way[k, 1] = sine * goal[k, 0] + cosine * goal[k, 1] - here[k, 1]
-                way[k, 2] = turns[k]
+                turn = theta - turned[k] if turning == _TURNED else 0.0
+                way[k, 2] = turn - TURN * np.floor(turn / TURN + 0.5)
             if mode == _MOVE_ALL:
                 actions = _together(here, way, max_move, max_turn)
             elif mode == _PICK_PLACE:
@@ -190,8 +181,17 @@ def _plan(
 
 
 @_compiled
+def _angles(turned: Any, angle: float, turning: int) -> Any:
+    """Angles of the goal to try, those that leave objects as they are first: without need nothing is turned."""
+    first = turned if turning == _TURNED else np.array([angle])
+    if turning == _FIXED:
+        return first
+    return np.concatenate((first, np.arange(ANGLES) * (TURN / ANGLES)))
+
+
+@_compiled
 def _actions(way: float, unit: float) -> float:
-    return np.ceil(max(abs(way) - SLACK, 0.0) / unit) if abs(way) > SLACK else 0.0
+    return np.ceil((abs(way) - SLACK) / unit) if abs(way) > SLACK else 0.0
 
 
 @_compiled

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spatialsim_env.alignment import COUNTS_DIFFER, CRITERIA, OK, ORIENTATIONS, Alignment, align
+from spatialsim_env.alignment import COUNTS_DIFFER, CRITERIA, OK, ORIENTATIONS, Alignment, align, distances
 from spatialsim_env.scene import COLOR, NOISE, SHAPE, SceneError, as_batch, count, validate
 
 
@@ -43,6 +43,12 @@ class Criterion(NamedTuple):
     def align(self, achieved: NDArray[Any], desired: NDArray[Any], matching: NDArray[Any] | None = None) -> Alignment:
         """Match and fit (B, n, 10) pairs without checking them; pairs of different objects have distance inf."""
         return align(achieved, desired, self.tolerances, self.name, self.orientation, matching)
+
+    def distances(
+        self, achieved: NDArray[np.float32], desired: NDArray[np.float32], matching: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """``align(achieved, desired, matching).distance``, (B,), for contiguous pairs, in less time."""
+        return distances(achieved, desired, matching, self.tolerances, self.name, self.orientation)
 
 
 def criterion_of(

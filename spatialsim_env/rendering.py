@@ -306,6 +306,16 @@ def _take_in_events() -> None:
             viewer._receive(event)
 
 
+def tile(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """Frames (height, width, 3) of one size, at least one, as one picture about as wide as high, row by row."""
+    height, width, channels = frames[0].shape
+    columns = max(1, round(math.sqrt(len(frames) * height / width)))
+    rows = math.ceil(len(frames) / columns)
+    grid = np.full((rows * columns, height, width, channels), _PAPER, np.uint8)
+    grid[: len(frames)] = frames
+    return grid.reshape(rows, columns, height, width, channels).swapaxes(1, 2).reshape(rows * height, -1, channels)
+
+
 def save_frames(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
     """Write frames (height, width, 3) as an animated .gif, or the one frame of a .png; the file is whole or not there.
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from reward_models.benchmark.experiments import Cell
 
 app = typer.Typer(no_args_is_help=True, help="The paper's study: every table and figure as a list of runs.")
 
@@ -16,16 +19,21 @@ QUICK_RESULTS, QUICK_WORK = Path("runs/bench-quick/results"), Path("runs/bench-q
 
 Filters = Annotated[
     list[str] | None,
-    typer.Option("--filter", help="A run, cell, beginning or glob: identification/mpgnn/n5, '*/mpgnn/*'. Repeatable."),
+    typer.Option(
+        "--filter",
+        help="A run, pass, beginning or glob: identification/mpgnn/n5, '*/mpgnn/*'. Repeatable. A run brings its whole "
+        "pass: all seeds are trained together, on the same samples.",
+    ),
 ]
 Table = Annotated[str | None, typer.Option(help="The runs of one table or figure; a wrong name lists them.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The small study: too little to learn from, to try it all.")]
 Results = Annotated[
-    Path | None, typer.Option(help=f"Folder of results; {RESULTS} by default, {QUICK_RESULTS} with --quick.")
+    Path | None,
+    typer.Option(help=f"Folder of results and of claims; {RESULTS} by default, {QUICK_RESULTS} with --quick."),
 ]
 Work = Annotated[
     Path | None,
-    typer.Option(help=f"Folder of unfinished passes and of claims; {WORK} by default, {QUICK_WORK} with --quick."),
+    typer.Option(help=f"Folder of unfinished passes; {WORK} by default, {QUICK_WORK} with --quick."),
 ]
 
 
@@ -33,11 +41,29 @@ def _places(quick: bool, results: Path | None, work: Path | None) -> tuple[Path,
     return results or (QUICK_RESULTS if quick else RESULTS), work or (QUICK_WORK if quick else WORK)
 
 
+def _selected(filters: Sequence[str], table: str | None, quick: bool) -> list[Cell]:
+    """The passes that are asked for.
+
+    Raises:
+        ValueError: as ``experiments.select``; there are none.
+    """
+    from reward_models.benchmark import experiments
+
+    cells = experiments.select(filters, table, quick=quick)
+    if not cells:
+        asked = [f"--table {table}", *(f"--filter {pattern}" for pattern in filters)]
+        raise ValueError(f"{' '.join(asked)} selects no run; spatialsim bench status counts the runs of each table")
+    return cells
+
+
 @app.command("run")
 def run(
     filters: Filters = None,
     table: Table = None,
-    jobs: Annotated[int, typer.Option(help="Passes at a time, one thread each.", min=1)] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Passes at a time, one thread each; by default 1, with ray a pass for each CPU.", min=1),
+    ] = None,
     backend: Annotated[str, typer.Option(help="loky: processes here; ray: the cluster Ray is connected to.")] = "loky",
     slurm: Annotated[int | None, typer.Option(help="Submit this many jobs through submitit instead.", min=1)] = None,
     slurm_option: Annotated[
@@ -56,19 +82,22 @@ def run(
     """Run the study or a part of it. Run again, anywhere, it does what is missing and goes on with what was killed.
 
     A pass trains all its seeds together and writes its rows last, to RESULTS/rows. Several processes may run at once:
-    a pass is claimed by a file lock in WORK, which on a network file system must support flock across its nodes.
+    a pass is claimed by a file lock in RESULTS, which on a network file system must support flock across its nodes.
+    Exits with 1 if a pass failed, now or before.
     """
-    from reward_models.benchmark import experiments, launch
-    from reward_models.benchmark.runner import Bench
+    from reward_models.benchmark import launch
+    from reward_models.benchmark.runner import FAILED, Bench
 
-    cells = experiments.select(filters or (), table, quick=quick)
+    cells = _selected(filters or (), table, quick)
     bench = Bench(*_places(quick, results, work), device=device, data=data, retry=retry, keep_weights=keep_weights)
     if slurm is None:
         if slurm_option:
             raise ValueError("--slurm-option goes with --slurm alone")
-        launch.follow(launch.outcomes(cells, bench, jobs=jobs, backend=backend), len(cells))
+        found = launch.follow(launch.outcomes(cells, bench, jobs=jobs, backend=backend), len(cells))
+        if any(outcome.state == FAILED for outcome in found):
+            raise typer.Exit(1)
         return
-    if jobs > 1 or backend != "loky":
+    if jobs is not None or backend != "loky":
         raise ValueError("--slurm and --jobs or --backend contradict each other; accepted is one of them")
     submitted = launch.submit(cells, bench, slurm, _options(slurm_option or ()))
     names = ", ".join(str(job.job_id) for job in submitted)
@@ -95,7 +124,6 @@ def status(
     filters: Filters = None,
     table: Table = None,
     results: Results = None,
-    work: Work = None,
     cells: Annotated[bool, typer.Option("--cells", help="A line for each pass, too.")] = False,
     quick: Quick = False,
 ) -> None:
@@ -103,8 +131,8 @@ def status(
     from reward_models.benchmark import experiments, runner
     from reward_models.benchmark.runner import Bench
 
-    chosen = experiments.select(filters or (), table, quick=quick)
-    bench = Bench(*_places(quick, results, work))
+    chosen = _selected(filters or (), table, quick)
+    bench = Bench(_places(quick, results, None)[0])
     states = {cell.name: runner.states(cell, bench) for cell in chosen}
     if cells:
         for cell in chosen:

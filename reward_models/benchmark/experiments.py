@@ -9,7 +9,8 @@ results. The ids are the same on a laptop and on a cluster.
 - ``ablation/CHANGE/RANGE``: the MPGNN with one thing of the protocol changed;
 - ``rules/RULE/OBJECTS``: rules without learning, apart from one threshold (``rules.py``).
 
-Every model of objects in ``models.REGISTRY`` has its cells; of those that see pictures there is one cell.
+Every model in ``models.REGISTRY`` has its cells. Those that see pictures are too long for two processors; one cell with
+small pictures stands in for them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from reward_models import models
 from reward_models.models import RewardModel
-from reward_models.training import TrainingConfig
+from reward_models.training_config import IDENTIFICATION, PLAIN, TrainingConfig
 from spatialsim_env import datasets
 from spatialsim_env.scene import TURN
 from spatialsim_env.tasks import RANGES, STAGES
@@ -41,10 +42,7 @@ RULES = ("spread", "sorted_distances", "matching_rule", "truth")
 
 UNROTATED = "discrimination-rotation/3-8/000"  # every target rotated by 0 degrees
 
-_IDENTIFICATION = {"task": "identification", "stages": (TURN,), "samples_per_stage": 10_000, "epochs_per_stage": 20,
-                   "validation_samples": 5_000}  # fmt: skip
-_PLAIN = {"stages": (TURN,), "epochs_per_stage": 2, "learning_rate": 1e-2}  # TrainingConfig.plain
-_PICTURES = {"samples_per_stage": 2_000, "settings": {"pixels": 64}}
+_SMALL_PICTURES = {"samples_per_stage": 2_000, "settings": {"pixels": 64}}
 _DEFAULTS = {
     item.name: item.default if item.default_factory is MISSING else item.default_factory()
     for item in fields(TrainingConfig)
@@ -59,6 +57,7 @@ class Cell:
     seeds: tuple[int, ...]
     tests: dict[str, int]  # samples of each test set, by its name
     heat_map: bool = False  # whether the row of the lowest seed holds one
+    long: bool = False  # not for two processors: run where a filter names its model, and listed with what it would cost
 
     def id(self, seed: int) -> str:
         """The id of a run."""
@@ -101,7 +100,9 @@ class TrainedCell(Cell):
 
     def quick(self) -> TrainedCell:
         few = {"samples_per_stage": 256, "epochs_per_stage": 2, "validation_samples": 64}
-        training = self.training | (few | {"samples_per_stage": 64} if "resnet18" in self.name else few)
+        training = self.training | few
+        if models.REGISTRY[self.training["model"]].sees_pictures:
+            training["samples_per_stage"] = 64
         return replace(self, seeds=self.seeds[:2], tests=dict.fromkeys(self.tests, 100), training=training)
 
 
@@ -133,7 +134,7 @@ def _training(kind: str, group: tuple[int, int], **changes: Any) -> dict[str, An
     model = models.REGISTRY[kind]
     training: dict[str, Any] = {"model": kind, "data_seed": DATA_SEED} | changes
     if not model.curriculum:
-        training |= _PLAIN
+        training |= PLAIN
     if _is_built_for_a_range(model):
         training["settings"] = dict(zip(("n_min", "n_max"), group, strict=True))
     return training
@@ -143,18 +144,18 @@ def _is_built_for_a_range(model: type[RewardModel]) -> bool:
     return "n_max" in model.Config.__dataclass_fields__
 
 
-def _identification(kind: str, n: int, seeds: tuple[int, ...] = SEEDS, **changes: Any) -> TrainedCell:
-    training = _training(kind, group_of(n), n_objects=n, **_IDENTIFICATION) | changes
-    name = f"identification/{kind.removesuffix(SINGLE)}/n{n}"
-    return TrainedCell(name, seeds, _tests([f"identification/n{n}/test"]), heat_map=n == 5, training=training)
+def _identification(kind: str, n: int) -> TrainedCell:
+    name, long = f"identification/{kind.removesuffix(SINGLE)}/n{n}", models.REGISTRY[kind].sees_pictures
+    training = _training(kind, group_of(n), n_objects=n, **IDENTIFICATION)
+    return TrainedCell(name, SEEDS, _tests([f"identification/n{n}/test"]), n == 5, long, training)
 
 
 def _discrimination(kind: str, group: tuple[int, int], seeds: tuple[int, ...]) -> TrainedCell:
-    largest = group[1] if _is_built_for_a_range(models.REGISTRY[kind]) else RANGES[-1][1]
+    model, name = models.REGISTRY[kind], f"discrimination/{kind}/{group[0]}-{group[1]}"
+    largest = group[1] if _is_built_for_a_range(model) else RANGES[-1][1]
     tests = _tests(f"discrimination/{low}-{high}/test" for low, high in RANGES if high <= largest)
-    name = f"discrimination/{kind}/{group[0]}-{group[1]}"
     training = _training(kind, group, n_objects=group)
-    return TrainedCell(name, seeds, tests, heat_map=group == RANGES[0], training=training)
+    return TrainedCell(name, seeds, tests, group == RANGES[0], model.sees_pictures, training)
 
 
 def _ablation(name: str, group: tuple[int, int], *tests: str, **changes: Any) -> TrainedCell:
@@ -167,43 +168,53 @@ def _rule(rule: str, objects: str) -> RuleCell:
     task = "identification" if objects == "n5" else "discrimination"
     tests = _tests([f"{task}/{objects}/test"])
     heat_map = rule == "truth" and objects in ("n5", "3-8")
-    return RuleCell(f"rules/{rule}/{objects}", SEEDS[:1], tests, heat_map, rule)
+    return RuleCell(f"rules/{rule}/{objects}", SEEDS[:1], tests, heat_map, rule=rule)
 
 
 def _cells() -> dict[str, Cell]:
     small, _, large = RANGES
-    of_objects = [kind for kind, model in models.REGISTRY.items() if not model.sees_pictures]
-    single = [kind for kind in of_objects if not models.REGISTRY[kind].two_inputs]
-    two = [kind for kind in of_objects if models.REGISTRY[kind].two_inputs]
+    single = [kind for kind, model in models.REGISTRY.items() if not model.two_inputs]
+    two = [kind for kind, model in models.REGISTRY.items() if model.two_inputs]
     cells: list[Cell] = [_identification(kind, n) for kind in (*single, MATCHING) for n in OBJECTS]
     for kind in (*TEN_SEEDS, *(kind for kind in two if kind not in TEN_SEEDS)):
         seeds = SEEDS if kind in TEN_SEEDS else FEW_SEEDS
         cells += [_discrimination(kind, group, seeds) for group in RANGES]
+    pictures = _identification("resnet18_single", 5)
     cells += [
         _ablation("no_curriculum", small, stages=(TURN,) * len(STAGES)),
         _ablation("no_rotations", small, UNROTATED, stages=(0.0,) * len(STAGES)),
         _ablation("n3_only", small, "discrimination/n3/test", n_objects=3),
         _ablation("one_round", small, settings={"rounds": 1}),
         *(_ablation(f"width{width}", large, settings={"width": width}) for width in (16, 32)),
-        _identification("resnet18_single", 5, SEEDS[:1], **_PICTURES),
+        replace(
+            pictures,
+            name="identification/resnet18_64px/n5",
+            seeds=SEEDS[:1],
+            long=False,
+            training=pictures.training | _SMALL_PICTURES,
+        ),
         *(_rule(rule, objects) for rule in RULES for objects in ("n3", *GROUPS)),
         _rule("truth", "n5"),
     ]
-    return {cell.name: cell for cell in cells}
+    return {cell.name: cell for cell in sorted(cells, key=lambda cell: cell.long)}
 
 
 CELLS = _cells()
 
 
 def cells(quick: bool = False) -> dict[str, Cell]:
-    """All cells by name, in the order in which they are worth having; ``quick`` is the small study, for tests."""
-    return {name: cell.quick() for name, cell in CELLS.items()} if quick else dict(CELLS)
+    """All cells by name, in the order in which they are worth having, those that are too long for two processors last.
+
+    ``quick`` is the small study, for tests; it leaves those out.
+    """
+    return {name: cell.quick() for name, cell in CELLS.items() if not cell.long} if quick else dict(CELLS)
 
 
-def _ids(*patterns: str, first: bool = False) -> list[str]:
-    """The ids of the cells that match; ``first``: of each cell's lowest seed."""
-    found = [cell for cell in CELLS.values() if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
-    return [run for cell in found for run in (cell.ids[:1] if first else cell.ids)]
+def _ids(*patterns: str) -> list[str]:
+    """The ids of the cells that match and are not too long."""
+    short = [cell for cell in CELLS.values() if not cell.long]
+    found = [cell for cell in short if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
+    return [run for cell in found for run in cell.ids]
 
 
 # the runs behind each table and figure; Figure 1 shows samples and needs none
@@ -212,7 +223,7 @@ TABLES: dict[str, list[str]] = {
     "table2": _ids("discrimination/*"),
     "table3": _ids("discrimination/*"),
     "figure1": [],
-    "figure2": [cell.ids[0] for cell in CELLS.values() if cell.heat_map],
+    "figure2": [cell.ids[0] for cell in CELLS.values() if cell.heat_map and not cell.long],
     "curves": _ids("discrimination/*/3-8", "identification/*/n5"),
     "rules": _ids("rules/*"),
     "ablations": _ids("ablation/*", "discrimination/mpgnn/3-8", "discrimination/mpgnn/21-30"),
@@ -226,6 +237,8 @@ def cell_of(run: str) -> str:
 
 def select(filters: Sequence[str] = (), table: str | None = None, *, quick: bool = False) -> list[Cell]:
     """The cells of a table that match one of the filters; without filters all of them.
+
+    Cells that are too long are left out unless a filter names their model, as ``identification/resnet18/n5``.
 
     Args:
         filters: run ids, cells, their beginnings (``identification/mpgnn``), or globs (``*/mpgnn/n5``).
@@ -244,13 +257,15 @@ def select(filters: Sequence[str] = (), table: str | None = None, *, quick: bool
     return [
         cell
         for cell in known.values()
-        if (wanted is None or cell.name in wanted)
-        and (not filters or any(_matches(pattern, cell) for pattern in filters))
+        if (wanted is None or cell.name in wanted or cell.long)
+        and (not (filters or cell.long) or any(_matches(pattern, cell) for pattern in filters))
     ]
 
 
 def _matches(pattern: str, cell: Cell) -> bool:
     pattern = pattern.strip().rstrip("/")
+    if cell.long and pattern.split("/")[:2] != cell.name.split("/")[:2]:
+        return False
     beginning = f"{cell.name}/".startswith(f"{pattern}/") and pattern != ""
     return beginning or pattern in cell.ids or fnmatchcase(cell.name, pattern)
 

@@ -14,18 +14,19 @@ from reward_models.benchmark import runner
 from reward_models.benchmark.experiments import Cell
 from reward_models.benchmark.runner import Bench, Outcome
 
-BACKENDS = ("loky", "ray")
+BACKENDS = {"loky": 1, "ray": -1}  # passes at a time by default; -1 is joblib's for all CPUs, of the cluster here
 DAY = 24 * 60  # minutes
 SUBMITTED = "slurm"  # folder of submitit's logs in the work folder
 
 
 def outcomes(
-    cells: Sequence[Cell], bench: Bench, *, jobs: int = 1, backend: str = "loky", progress: bool | None = None
+    cells: Sequence[Cell], bench: Bench, *, jobs: int | None = None, backend: str = "loky", progress: bool | None = None
 ) -> Iterator[Outcome]:
     """Run passes and give what became of each as it ends; from Ray when all have ended.
 
     Args:
-        jobs: passes at a time, one thread each; 1 runs them in this process unless the backend is a cluster.
+        jobs: passes at a time, one thread each; 1 runs them in this process. By default 1, and as many as the cluster
+            has CPUs on Ray.
         backend: "loky" for processes of this machine, "ray" for the cluster that Ray is connected to.
         progress: of a single process; None where standard error is a terminal.
 
@@ -36,10 +37,12 @@ def outcomes(
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; accepted are {', '.join(BACKENDS)}")
-    if jobs < 1:
+    if jobs is None:
+        jobs = BACKENDS[backend]
+    elif jobs < 1:
         raise ValueError(f"jobs is {jobs}; accepted is an int from 1")
     bench.check(cells)
-    if jobs == 1 and backend == "loky":
+    if jobs == 1:
         return (runner.run(cell, bench, progress=progress) for cell in cells)
     return _in_parallel(cells, bench, jobs, backend)
 
@@ -49,28 +52,31 @@ def _in_parallel(cells: Sequence[Cell], bench: Bench, jobs: int, backend: str) -
 
     options: dict[str, Any] = {"inner_max_num_threads": 1}
     return_as = "generator_unordered"
+    killed: type[Exception] = BrokenProcessPool
     if backend == "ray":
-        _register_ray()
-        options, return_as = {}, "list"  # all that this backend offers
+        options, return_as, killed = {}, "list", _register_ray()  # all that this backend offers
     try:
         with parallel_config(backend, n_jobs=jobs, **options):
             calls = (delayed(runner.run)(cell, bench) for cell in cells)
             yield from Parallel(return_as=return_as, batch_size=1)(calls)
-    except BrokenProcessPool as error:
+    except killed as error:
         raise RuntimeError(
             "a worker process was killed, perhaps for want of memory; what it was at goes on where it was when the "
             f"same command is run again ({str(error).splitlines()[0]})"
         ) from error
 
 
-def _register_ray() -> None:
+def _register_ray() -> type[Exception]:
+    """Make joblib know Ray; returns the error that says that a worker is gone."""
     try:
+        from ray.exceptions import RayError
         from ray.util.joblib import register_ray
     except ImportError as error:
         raise ImportError(
             f'the backend ray needs its package: pip install "spatialsim-env[cluster]" ({error})'
         ) from error
     register_ray()
+    return RayError
 
 
 def shards(cells: Sequence[Cell], number: int) -> list[list[Cell]]:
@@ -146,4 +152,5 @@ def line(outcome: Outcome) -> str:
 def summary(found: Sequence[Outcome]) -> str:
     """How many passes are in which state."""
     counts = {state: sum(outcome.state == state for outcome in found) for state in runner.STATES}
-    return ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "nothing to do"
+    words = {runner.RUNNING: "skipped (claimed by another process)"}
+    return ", ".join(f"{number} {words.get(state, state)}" for state, number in counts.items() if number)

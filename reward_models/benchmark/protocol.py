@@ -20,6 +20,7 @@ NAMES = {
     "rds": "RDS",
     "deep_set": "Deep Set",
     "resnet18": "ResNet18",
+    "resnet18_64px": "ResNet18, 64 px",
     "mlp": "MLP",
     "graph_matching": "Graph Matching Network",
     "matching": "matching network",

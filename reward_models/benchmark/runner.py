@@ -1,10 +1,10 @@
 """One pass of the study: claim it, run it or go on with it, and write its rows as the last act.
 
-A pass is claimed by a lock (flock) on ``work/v1/<cell>/claim.lock``, which the kernel frees when the process ends,
-however it ends. A pass that another process has claimed is skipped. What a killed process leaves in the folder beside
-the lock, which is named by all that is run, is gone on with by the next one that comes to it. When the rows are
-written, that folder goes. On a network file system claims need flock to work across the nodes (NFS from version 4,
-Lustre mounted with ``flock``), and all processes of a study need the same work folder.
+A pass is claimed by a lock (flock) on ``results/.claims/<cell>.lock``, which the kernel frees when the process ends,
+however it ends. A pass that another process has claimed is skipped. What a killed process leaves in
+``work/v1/<cell>/<hash>``, a hash of all that is run and of where its rows go, is gone on with by the next one that
+comes to it, or begun again where its state is damaged. When the rows are written, that folder goes. On a network file
+system claims need flock to work across the nodes (NFS from version 4, Lustre mounted with ``flock``).
 
 An exception in a pass is a row with its last line, and its traceback stays in the work folder; the study goes on.
 Only a full disk ends it.
@@ -22,18 +22,19 @@ import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
 
-from reward_models import evaluation
+from reward_models import evaluation, stored_sets
 from reward_models.benchmark import experiments, heat_map, rows, rules
 from reward_models.benchmark.experiments import DATA_SEED, Cell, RuleCell, TrainedCell
 from reward_models.benchmark.rows import Row
 from reward_models.models import RewardModel
-from reward_models.training import EpochLog, read_logs, train_together
+from reward_models.training import DamagedState, EpochLog, read_logs, train_together
 from reward_models.training_config import VALID
 from spatialsim_env import datasets
 from spatialsim_env.datasets import set_name
@@ -41,7 +42,7 @@ from spatialsim_env.scene import TURN
 from spatialsim_env.tasks import Samples
 
 DONE, FAILED, RUNNING, MISSING = STATES = ("done", "failed", "running", "missing")
-CLAIM, TRACEBACK = "claim.lock", "error.txt"
+CLAIMS, TRACEBACK = ".claims", "error.txt"
 PATIENCE = 0.3  # seconds for which a lock may be held by someone who only looks whether it is
 
 
@@ -51,25 +52,35 @@ class NoSpaceLeft(OSError):
 
 @dataclass(frozen=True)
 class Bench:
-    """Where and how the study is run."""
+    """Where and how the study is run; places become absolute, for workers that begin in another folder."""
 
-    results: Path = Path("results")  # of rows/<cell>.jsonl
+    results: Path = Path("results")  # of rows/<cell>.jsonl, and of claims
     work: Path = Path("runs/bench")  # of what is not finished
     device: str = "cpu"
     data: Path | None = None  # folder of stored sets by name, in place of generated samples
     retry: bool = False  # run again what failed
     keep_weights: bool = False  # leave the networks in work/weights/<cell>/seed<seed>
 
+    def __post_init__(self) -> None:
+        for name in ("results", "work", "data"):
+            if (place := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Path(place).resolve())
+
     def folder(self, cell: Cell) -> Path:
-        """The work folder of a pass; another one for other settings or other data."""
-        said = json.dumps([str(self.data), *(cell.settings(seed) for seed in cell.seeds)], sort_keys=True)
+        """The work folder of a pass; another one for other settings, data, results or another device."""
+        places = [str(self.results), str(self.data), self.device]
+        said = json.dumps([*places, *(cell.settings(seed) for seed in cell.seeds)], sort_keys=True)
         return self.work / f"v{experiments.VERSION}" / cell.name / f"{zlib.crc32(said.encode()):08x}"
+
+    def lock(self, cell: Cell) -> Path:
+        """The file whose lock is the claim on a pass, common to all who write to the same results."""
+        return self.results / CLAIMS / f"{cell.name}.lock"
 
     def claim(self, cell: Cell, patience: float = 0.0) -> AbstractContextManager[Any]:
         """Hold the claim on a pass; raises ``filelock.Timeout`` if another process has it for ``patience`` seconds."""
-        folder = self.folder(cell).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / CLAIM).acquire(timeout=patience)
+        lock = self.lock(cell)
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(lock).acquire(timeout=patience)
 
     def check(self, cells: Sequence[Cell]) -> None:
         """Refuse what would fail in every pass, before the first one.
@@ -137,7 +148,7 @@ def states(cell: Cell, bench: Bench) -> dict[str, str]:
 
 
 def _is_claimed(cell: Cell, bench: Bench) -> bool:
-    if not bench.folder(cell).exists():
+    if not bench.lock(cell).exists():
         return False
     try:
         with bench.claim(cell):
@@ -166,9 +177,10 @@ def _run_claimed(cell: Cell, bench: Bench, progress: bool | None) -> Outcome:
     start, folder = time.perf_counter(), bench.folder(cell)
     rows.made_by()  # as the code is now, before the work
     if _is_over(cell, bench):
-        if not (folder / TRACEBACK).exists():
+        outcome = _outcome(cell, rows.of_cell(bench.results, cell))
+        if outcome.state == DONE:
             shutil.rmtree(folder, ignore_errors=True)
-        return _outcome(cell, rows.of_cell(bench.results, cell))
+        return outcome
     if (folder / TRACEBACK).exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -234,7 +246,13 @@ def _rows(cell: Cell, bench: Bench, folder: Path, progress: bool | None) -> list
         return [_of_rule(cell, bench, seed) for seed in cell.seeds]
     assert isinstance(cell, TrainedCell)
     config = cell.config(cell.seeds[0], None if bench.data is None else _stored(cell, bench.data))
-    models = train_together(config, list(cell.seeds), folder, device=bench.device, progress=progress)
+    train = partial(train_together, config, list(cell.seeds), folder, device=bench.device, progress=progress)
+    try:
+        models = train()
+    except DamagedState:
+        shutil.rmtree(folder)
+        folder.mkdir()
+        models = train()
     tests = {name: datasets.sample(name, DATA_SEED, size) for name, size in cell.tests.items()}
     if bench.keep_weights:
         for seed in cell.seeds:
@@ -271,7 +289,7 @@ def _of_rule(cell: RuleCell, bench: Bench, seed: int) -> Row:
     accuracy = {}
     for name, size in cell.tests.items():
         task = datasets.named(name).task
-        training = task.sample(cell.samples, evaluation.stream(DATA_SEED, f"rules/{set_name(task, 'train')}"))
+        training = task.sample(cell.samples, datasets.stream(DATA_SEED, f"rules/{set_name(task, 'train')}"))
         accuracy[name] = asdict(rules.accuracy(cell.rule, training, datasets.sample(name, DATA_SEED, size)))
     drawn = heat_map.of_truth() if cell.heat_map else None
     return _row(cell, bench, seed, accuracy=accuracy, heat_map=drawn)
@@ -282,6 +300,7 @@ def _stored(cell: TrainedCell, data: Path) -> str:
 
     Raises:
         datasets.DataSetError: a set is missing or another one, or no named set is what the pass trains on.
+        ValueError: a set holds other samples than its name says.
     """
     config = cell.config(cell.seeds[0])
     parts: list[tuple[int | str, float, int]] = [
@@ -293,6 +312,7 @@ def _stored(cell: TrainedCell, data: Path) -> str:
             raise datasets.DataSetError(
                 f"{cell.name} trains on samples of which no set has a name; run it without --data"
             )
+        stored_sets.digest(data / name, config.task_at(limit))
         manifest = datasets.read_manifest(data / name)
         found = manifest["settings"] | {"samples": manifest["samples"]}
         needed = {"name": name, "seed": DATA_SEED, "samples": size}

@@ -47,7 +47,7 @@ RULES = {
     "matching_rule": "match by shape and colour, fit the similarity, threshold the residual",
     "truth": "distance of the truth",
 }
-PUBLISHED_AS = {"conditioned_mpgnn": "mpgnn"}  # the network that has the weights of the paper's table
+PUBLISHED_AS = {"conditioned_mpgnn": "mpgnn", "resnet18_64px": "resnet18"}  # what the paper's tables call them
 
 _WIDTH = "width"  # beginning of the names of the cells with other embedding widths
 _SUMMARY = ("mean", "deviation", "95 % low", "95 % high", "runs")
@@ -93,8 +93,13 @@ class Figure:
             return NONE
         if any(departures(row["settings"]) for row in self.runs):
             return "not comparable"
-        short = self.ours.n_cells < self.n_sets
-        return verdict(self.ours.mean, self.theirs) + f" ({self.ours.n_cells} of {self.n_sets} sets)" * short
+        parts = []
+        if self.ours.n_cells < self.n_sets:
+            parts.append(f"{self.ours.n_cells} of {self.n_sets} sets")
+        begun = sum({row["cell"]: len(row["seeds_together"]) for row in self.runs}.values())
+        if self.ours.n_runs < begun:
+            parts.append(f"{self.ours.n_runs} of {begun} runs")
+        return verdict(self.ours.mean, self.theirs) + (f" ({', '.join(parts)})" if parts else "")
 
     @property
     def weights(self) -> str:

@@ -90,9 +90,9 @@ def add_product(typing_context: Any, total: Any, a: Any, array: Any, at: Any) ->
 
 @intrinsic
 def where_positive(typing_context: Any, test: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
-    """value where test > 0, else 0; with test for value it is the ReLU, with a gradient for value its derivative."""
+    """0 where test <= 0, else value: with test for value the ReLU, nan included; with a gradient, its derivative."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", args[0], _ZERO), args[1], _ZERO)
+        return builder.select(builder.fcmp_unordered(">", args[0], _ZERO), args[1], _ZERO)
 
     return _LANES(_LANES, _LANES), generate

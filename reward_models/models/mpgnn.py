@@ -95,7 +95,7 @@ class MessagePassing(Branch):
             shared = shared + edge @ second.bias
         else:  # e_ij = x_j - x_i
             sender, receiver = sender - edge, receiver + edge
-        link = F.linear(state.nodes, receiver) + shared, F.linear(state.nodes, sender)
+        link = F.linear(state.nodes, receiver).add_(shared), F.linear(state.nodes, sender)
         links = (*state.links, link)
         received = pair_sums(links, edge @ second.weight, state.held)
         nodes = self._nodes(state, received)
@@ -107,8 +107,8 @@ class MessagePassing(Branch):
         node, incoming, total = first.weight.split(self._parts(2, state), dim=1)
         n_received = (state.held.sum(0) - 1).to(received.dtype)
         shared = F.linear(state.total, total, first.bias) + n_received * (incoming @ second.bias)
-        hidden = F.linear(state.nodes, node) + F.linear(received, incoming @ second.weight) + shared
-        return self.node[1:](hidden) * state.held
+        hidden = F.linear(state.nodes, node).add_(F.linear(received, incoming @ second.weight)).add_(shared)
+        return self.node[2](hidden.relu_()) * state.held
 
     def _parts(self, count: int, state: Graph) -> list[int]:
         """Widths of what a perceptron sees: ``count`` features of objects, then u and what is known."""

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numba import njit
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from reward_models.models.lanes import LANES, add, add_product, load, store, where_positive, zeros
 
@@ -88,14 +89,15 @@ class _Pairs(torch.autograd.Function):
 class _OneRound(_Pairs):
     @staticmethod
     def forward(received: Tensor, sent: Tensor, held: Tensor) -> Tensor:  # type: ignore[override]
-        out = torch.zeros_like(received, memory_format=torch.contiguous_format)
+        out = torch.empty_like(received, memory_format=torch.contiguous_format)
         _one_round(*_arrays(received, sent, held, out))
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         received, sent, held = ctx.saved_tensors
-        out = [torch.zeros_like(received, memory_format=torch.contiguous_format) for _ in range(2)]
+        out = [torch.empty_like(received, memory_format=torch.contiguous_format) for _ in range(2)]
         _one_round_back(*_arrays(received, sent, held, gradient, *out))
         return *out, None
 
@@ -109,14 +111,15 @@ class _TwoRounds(_Pairs):
     def forward(  # type: ignore[override]
         received: Tensor, sent: Tensor, received_2: Tensor, sent_2: Tensor, mix: Tensor, held: Tensor
     ) -> Tensor:
-        out = torch.zeros_like(received, memory_format=torch.contiguous_format)
+        out = torch.empty_like(received, memory_format=torch.contiguous_format)
         _two_rounds(*_arrays(received, sent, received_2, sent_2, mix.mT, held, out))
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         *links, mix, held = ctx.saved_tensors
-        out = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (*links, mix)]
+        out = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in links] + [torch.zeros_like(mix)]
         _two_rounds_back(*_arrays(*links, mix.mT, mix, held, gradient, *out))
         return *out, None
 
@@ -131,14 +134,25 @@ def _arrays(*tensors: Tensor) -> list[Any]:
 
 @njit(cache=True, error_model="numpy")
 def _places(held, s, b, places):  # type: ignore[no-untyped-def]
-    """Where the objects of scene b of network s lie in the flat arrays; returns how many there are."""
+    """Where the rows of scene b of network s lie in the flat arrays, objects first; returns how many objects it has."""
     _, n, size, _ = held.shape
-    count = 0
+    count, end = 0, n
     for i in range(n):
+        place = ((s * n + i) * size + b) * LANES
         if held[s, i, b, 0]:
-            places[count] = ((s * n + i) * size + b) * LANES
+            places[count] = place
             count += 1
+        else:
+            end -= 1
+            places[end] = place
     return count
+
+
+@njit(cache=True, error_model="numpy")
+def _clear(places, count, out):  # type: ignore[no-untyped-def]
+    """Zeros where padding is."""
+    for p in range(count, len(places)):
+        store(out, places[p], zeros())
 
 
 @njit(cache=True, error_model="numpy")
@@ -201,6 +215,7 @@ def _one_round(received, sent, held, out):  # type: ignore[no-untyped-def]
                         before = add(receiver, load(senders, q * LANES))
                         total = add(total, where_positive(before, before))
                 store(out, places[p], total)
+            _clear(places, count, out)
 
 
 @njit(cache=True, error_model="numpy")
@@ -226,6 +241,8 @@ def _one_round_back(received, sent, held, gradient, d_received, d_sent):  # type
                         store(d_senders, at, add(load(d_senders, at), d_before))
                 store(d_received, places[p], total)
             _scatter(d_senders, places, count, d_sent)
+            _clear(places, count, d_received)
+            _clear(places, count, d_sent)
 
 
 @njit(cache=True, error_model="numpy")
@@ -253,6 +270,7 @@ def _two_rounds(received, sent, received_2, sent_2, columns, held, out):  # type
                         before = _add_matrix(add(receiver_2, load(senders_2, q * LANES)), columns, matrix, hidden, 0)
                         total = add(total, where_positive(before, before))
                 store(out, places[p], total)
+            _clear(places, count, out)
 
 
 @njit(cache=True, error_model="numpy")
@@ -299,3 +317,5 @@ def _two_rounds_back(  # type: ignore[no-untyped-def]
                 store(d_received_2, places[p], total_2)
             _scatter(d_senders, places, count, d_sent)
             _scatter(d_senders_2, places, count, d_sent_2)
+            for out in (d_received, d_sent, d_received_2, d_sent_2):
+                _clear(places, count, out)

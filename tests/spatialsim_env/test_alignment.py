@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from spatialsim_env import scene, transforms
-from spatialsim_env.alignment import CRITERIA, MAX_ENUMERATED, OK, ORIENTATIONS, SHAPES_DIFFER, Alignment, align
+from spatialsim_env.alignment import (
+    CRITERIA,
+    MAX_ENUMERATED,
+    OK,
+    ORIENTATIONS,
+    SHAPES_DIFFER,
+    Alignment,
+    align,
+    distances,
+)
 from spatialsim_env.negatives import Redrawn
 from spatialsim_env.scene import COLOR, ORIENTATION, POSITION, SHAPE, SIZE
 from spatialsim_env.tasks import Discrimination
@@ -387,6 +396,20 @@ def test_a_given_matching_gives_what_the_search_found(criterion):
     given_it = align(achieved[fine], desired[fine], TOLERANCES, criterion, matching=found.matching[fine])
     assert np.array_equal(given_it.distance, found.distance[fine])
     assert np.array_equal(given_it.residuals, found.residuals[fine])
+
+
+@pytest.mark.parametrize("orientation", ORIENTATIONS)
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_distances_of_known_matchings_are_those_of_the_fit(criterion, orientation):
+    """The same bits, for scenes of several sizes, near their goals and far from them."""
+    pairs = Discrimination((1, 8)).sample(500, np.random.default_rng(0))
+    achieved, desired = np.array(pairs.reference), pairs.target
+    matching = align(achieved, desired, TOLERANCES, criterion, orientation).matching
+    expected = align(achieved, desired, TOLERANCES, criterion, orientation, matching).distance
+    found = distances(achieved, desired, matching, TOLERANCES, criterion, orientation)
+    assert np.array_equal(found, expected)
+    assert (found <= 1).any()
+    assert (found > 1).any()
 
 
 def test_arguments_are_kept():

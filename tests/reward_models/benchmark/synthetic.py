@@ -46,9 +46,10 @@ def row(cell: str, seed: int, right: float | Callable[[str], float] = 0.75, **ch
 
 
 def cell(name: str, *accuracies: float, **changes: Any) -> list[Row]:
-    """Rows of the first seeds of a cell, one for each accuracy."""
-    seeds = experiments.CELLS[name].seeds
-    return [row(name, seed, share, **changes) for seed, share in zip(seeds, accuracies, strict=False)]
+    """Rows of the first seeds of a cell, one for each accuracy, as if they were all of its pass."""
+    seeds = experiments.CELLS[name].seeds[: len(accuracies)]
+    changes = {"seeds_together": list(seeds)} | changes
+    return [row(name, seed, share, **changes) for seed, share in zip(seeds, accuracies, strict=True)]
 
 
 def heat_map(scale: float = 1.0) -> dict[str, Any]:

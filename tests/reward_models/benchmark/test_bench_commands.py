@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from reward_models import cli
-from reward_models.benchmark import commands, launch, report, rows
+from reward_models import cli, models
+from reward_models.benchmark import commands, experiments, launch, report, rows, rules
+from reward_models.benchmark.runner import Bench
 
 
 @pytest.fixture
@@ -38,7 +39,9 @@ def test_run_status_and_again(here):
     assert len(rows.read(here / "runs/bench-quick/results")) == 6
     found = run("status", "--quick", "--cells")
     assert counts(found, "rules") == [6, 0, 0, 11]
-    assert counts(found, "figure2") == [2, 0, 0, 15]  # 7 models of Identification, 8 of Discrimination, and the truth
+    of_objects = [kind for kind, model in models.REGISTRY.items() if not model.sees_pictures]
+    maps = len(of_objects) + 2  # a model a task; in Identification matching and one that sees pictures, too
+    assert counts(found, "figure2") == [2, 0, 0, maps]  # and the truth in both tasks
     assert counts(found, "figure1") == [0, 0, 0, 0]
     assert sum(line.endswith("1 done") for line in found.splitlines()) == 6
     again = run("run", "--quick", "--table", "rules", "--filter", "rules/truth")
@@ -52,6 +55,26 @@ def test_places_and_a_cell_in_full(here):
     assert sorted(path.name for path in here.iterdir()) == ["r", "w"]
 
 
+def test_the_exit_code_tells_a_failure_now_or_before(here, monkeypatch):
+    def failing(*_):
+        raise RuntimeError("no rule")
+
+    monkeypatch.setattr(rules, "accuracy", failing)
+    for said in ("failed, RuntimeError", "failed before"):
+        result = CliRunner().invoke(cli.app, ["bench", "run", "--quick", "--filter", "rules/truth/n3"])
+        assert result.exit_code == 1
+        assert said in result.output
+        assert result.output.splitlines()[-1] == "1 failed"
+
+
+def test_passes_that_others_have_claimed_are_said_in_the_last_line(here):
+    bench = Bench(here / "runs/bench-quick/results", here / "elsewhere")
+    with bench.claim(experiments.CELLS["rules/truth/n3"]):
+        text = run("run", "--quick", "--filter", "rules/truth/n3", "--filter", "rules/truth/n5")
+        assert counts(run("status", "--quick"), "rules") == [1, 0, 1, 15]
+    assert text.splitlines()[-1] == "1 done, 1 skipped (claimed by another process)"
+
+
 def test_the_jobs_of_slurm(here, monkeypatch):
     asked = []
 
@@ -61,9 +84,9 @@ def test_the_jobs_of_slurm(here, monkeypatch):
 
     monkeypatch.setattr(launch, "submit", submit)
     text = run("run", "--quick", "--filter", "rules/truth", "--slurm", 2, "--slurm-option", "timeout_min=5")
-    work = "runs/bench-quick/work"
+    work = here / "runs/bench-quick/work"
     assert text.strip() == f"submitted 2 jobs for 5 passes: 12_0, 12_1; logs in {work}/slurm"
-    assert asked == [(5, work, 2, {"timeout_min": 5})]
+    assert asked == [(5, str(work), 2, {"timeout_min": 5})]
 
 
 def test_report_is_written_from_the_rows(here, monkeypatch):
@@ -81,17 +104,19 @@ def test_report_is_written_from_the_rows(here, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "--filter", "identification/transformer/n5"], "accepted after identification are mpgnn, rds"),
+        (["run", "--filter", "identification/transformer/n5"], "accepted after identification are mpgnn"),
         (
             ["status", "--filter", "discrimination/mpgnn/4-8"],
             "accepted after discrimination/mpgnn are 3-8, 9-20, 21-30",
         ),
         (["run", "--table", "table9"], "table is 'table9'; accepted are table1"),
+        (["run", "--table", "table1", "--filter", "rules"], "--table table1 --filter rules selects no run"),
+        (["status", "--table", "figure1"], "--table figure1 selects no run"),
         (["run", "--filter", "rules", "--backend", "dask"], "backend is 'dask'; accepted are loky, ray"),
         (["run", "--filter", "rules", "--device", "gpu"], "device is 'gpu'; accepted are cpu"),
         (["run", "--filter", "identification/gcn/n5", "--data", "none"], "does not exist; spatialsim generate makes"),
         (["run", "--filter", "rules", "--slurm-option", "a=1"], "--slurm-option goes with --slurm alone"),
-        (["run", "--filter", "rules", "--slurm", "1", "--jobs", "2"], "--slurm and --jobs or --backend contradict"),
+        (["run", "--filter", "rules", "--slurm", "1", "--jobs", "1"], "--slurm and --jobs or --backend contradict"),
         (["run", "--filter", "rules", "--slurm", "1", "--slurm-option", "fast"], "accepted is NAME=VALUE"),
         (["report"], "results/rows does not exist"),
     ],

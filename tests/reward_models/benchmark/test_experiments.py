@@ -14,7 +14,9 @@ from spatialsim_env.tasks import STAGES
 
 TRAINED = [cell for cell in CELLS.values() if isinstance(cell, TrainedCell)]
 TEN, THREE = tuple(range(10)), tuple(range(3))
-MODELS = ("mpgnn", "rds", "deep_set", "gcn", "mlp", "matching")  # of Identification, apart from pictures
+OF_OBJECTS = {kind: model for kind, model in models.REGISTRY.items() if not model.sees_pictures}
+SINGLE = [kind.removesuffix("_single") for kind, model in OF_OBJECTS.items() if not model.two_inputs]
+MODELS = [*SINGLE, "matching"]  # of Identification, apart from pictures
 
 
 def names(cells) -> list[str]:
@@ -23,7 +25,7 @@ def names(cells) -> list[str]:
 
 def test_identification_is_all_models_on_all_28_sets():
     found = names(select(["identification"]))
-    assert len(found) == 6 * 28 + 1
+    assert len(found) == len(MODELS) * 28 + 1
     for model in MODELS:
         cells = select([f"identification/{model}"])
         assert names(cells) == [f"identification/{model}/n{n}" for n in range(3, 31)]
@@ -33,11 +35,11 @@ def test_identification_is_all_models_on_all_28_sets():
 
 def test_discrimination_is_three_ranges_tested_on_all():
     every = {f"discrimination/{group}/test": 10_000 for group in ("3-8", "9-20", "21-30")}
-    for model in ("mpgnn", "conditioned_mpgnn", "matching", "rds", "deep_set", "gcn", "mlp", "graph_matching"):
+    for model in (kind for kind, of_model in OF_OBJECTS.items() if of_model.two_inputs):
         cells = select([f"discrimination/{model}"])
         assert names(cells) == [f"discrimination/{model}/{group}" for group in ("3-8", "9-20", "21-30")]
-        few = model in ("rds", "deep_set", "gcn", "mlp", "graph_matching")
-        assert all(cell.seeds == (THREE if few else TEN) for cell in cells)
+        ten = model in ("mpgnn", "conditioned_mpgnn", "matching")
+        assert all(cell.seeds == (TEN if ten else THREE) for cell in cells)
         if model != "mlp":
             assert all(cell.tests == every for cell in cells)
     assert list(CELLS["discrimination/mlp/9-20"].tests) == ["discrimination/3-8/test", "discrimination/9-20/test"]
@@ -131,7 +133,7 @@ def test_filters_add_up_and_tables_cut():
     ("pattern", "message"),
     [
         ("recognition/mpgnn/n5", "accepted are identification, discrimination, ablation, rules"),
-        ("identification/transformer/n5", "'transformer' is unknown: accepted after identification are mpgnn, rds"),
+        ("identification/transformer/n5", "'transformer' is unknown: accepted after identification are mpgnn"),
         ("identification/mpgnn/n31", "'n31' is unknown: accepted after identification/mpgnn are n3, n4"),
         ("discrimination/mpgnn/3-9", "'3-9' is unknown: accepted after discrimination/mpgnn are 3-8, 9-20, 21-30"),
         ("discrimination/mpgnn/3-8/seed10", "accepted after discrimination/mpgnn/3-8 are seed0, seed1"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
-import filelock
 import numpy as np
 import pytest
 import torch
@@ -37,6 +37,19 @@ def state(cell, bench) -> str:
 
 def without_timings(found):
     return [row | {"seconds": 0, "log": [epoch[:-1] for epoch in row["log"]]} for row in found]
+
+
+def stop_after(writes, monkeypatch):
+    """Ctrl-C once a state was kept that often."""
+    keep, calls = training._keep, []
+
+    def stopping(*arguments):
+        keep(*arguments)
+        calls.append(0)
+        if len(calls) == writes:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_keep", stopping)
 
 
 def test_rows_of_networks_say_what_the_networks_do(bench):
@@ -90,10 +103,10 @@ def test_a_pass_is_run_once_and_its_work_folder_goes(bench):
     assert state(RULE, bench) == DONE
 
 
-def test_what_another_process_has_claimed_is_left_to_it(bench):
-    claim = bench.folder(RULE).parent / runner.CLAIM
-    bench.folder(RULE).mkdir(parents=True)
-    with filelock.FileLock(claim):
+def test_what_another_process_has_claimed_is_left_to_it(bench, tmp_path):
+    """Whatever its work folder, data and device are."""
+    other = replace(bench, work=tmp_path / "elsewhere", data=tmp_path / "data", device="meta")
+    with other.claim(RULE):
         assert state(RULE, bench) == RUNNING
         assert runner.run(RULE, bench).state == RUNNING
         assert not rows.path_of(bench.results, RULE).exists()
@@ -101,19 +114,24 @@ def test_what_another_process_has_claimed_is_left_to_it(bench):
     assert runner.run(RULE, bench).state == DONE
 
 
+def test_other_results_have_claims_of_their_own(bench, tmp_path):
+    with replace(bench, results=tmp_path / "others").claim(RULE):
+        assert state(RULE, bench) == MISSING
+        assert runner.run(RULE, bench).state == DONE
+
+
+def test_places_are_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bench = Bench(Path("r"), Path("w"), data=Path("d"))
+    assert (bench.results, bench.work, bench.data) == (tmp_path / "r", tmp_path / "w", tmp_path / "d")
+    assert Bench().data is None
+
+
 @pytest.mark.parametrize("writes", [1, 2, 3])
 def test_an_interrupted_pass_ends_with_the_same_rows(writes, bench, tmp_path, monkeypatch):
     whole = Bench(tmp_path / "whole", tmp_path / "work-whole")
     runner.run(TWO_SETS, whole)
-    keep, calls = training._keep, []
-
-    def stopping(*arguments):
-        keep(*arguments)
-        calls.append(0)
-        if len(calls) == writes:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(training, "_keep", stopping)
+    stop_after(writes, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         runner.run(TWO_SETS, bench)
     monkeypatch.undo()
@@ -121,6 +139,27 @@ def test_an_interrupted_pass_ends_with_the_same_rows(writes, bench, tmp_path, mo
     assert (bench.folder(TWO_SETS) / training.STATE).exists()
     runner.run(TWO_SETS, bench)
     assert without_timings(rows.read(bench.results)) == without_timings(rows.read(whole.results))
+
+
+@pytest.mark.parametrize("left", [b"", b"cut"])
+def test_a_damaged_state_is_begun_again(left, bench, tmp_path, monkeypatch):
+    whole = Bench(tmp_path / "whole", tmp_path / "work-whole")
+    runner.run(NETWORK, whole)
+    stop_after(1, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(NETWORK, bench)
+    monkeypatch.undo()
+    (bench.folder(NETWORK) / training.STATE).write_bytes(left)
+    assert runner.run(NETWORK, bench).state == DONE
+    assert without_timings(rows.read(bench.results)) == without_timings(rows.read(whole.results))
+
+
+def test_a_state_that_is_damaged_again_is_a_failure(bench, monkeypatch):
+    def damaged(*_, **__):
+        raise training.DamagedState("unreadable")
+
+    monkeypatch.setattr(runner, "train_together", damaged)
+    assert runner.run(NETWORK, bench).error.endswith("DamagedState: unreadable")
 
 
 def test_killed_between_its_rows_and_the_end(bench, monkeypatch):
@@ -133,13 +172,13 @@ def test_killed_between_its_rows_and_the_end(bench, monkeypatch):
     assert not bench.folder(RULE).exists()
 
 
-def test_other_settings_or_data_have_another_work_folder(bench, tmp_path):
-    folders = {
-        place.folder(cell)
-        for place in (bench, replace(bench, data=tmp_path))
-        for cell in (NETWORK, experiments.CELLS[NETWORK.name])
-    }
-    assert len(folders) == 4
+def test_all_that_is_run_and_where_its_rows_go_name_the_work_folder(bench, tmp_path):
+    places = (
+        bench,
+        *(replace(bench, **change) for change in ({"data": tmp_path}, {"results": tmp_path}, {"device": "cuda"})),
+    )
+    folders = {place.folder(cell) for place in places for cell in (NETWORK, experiments.CELLS[NETWORK.name])}
+    assert len(folders) == 8
 
 
 def test_a_failure_is_a_row_and_is_not_tried_again_unless_told(bench, monkeypatch):
@@ -163,6 +202,25 @@ def test_a_failure_is_a_row_and_is_not_tried_again_unless_told(bench, monkeypatc
     assert runner.run(NETWORK, replace(bench, retry=True)).state == DONE
     assert not bench.folder(NETWORK).exists()
     assert not runner.run(NETWORK, replace(bench, retry=True)).new
+
+
+def test_a_killed_retry_is_gone_on_with_even_after_a_plain_run(bench, monkeypatch):
+    def failing(*_, **__):
+        raise RuntimeError("once")
+
+    monkeypatch.setattr(runner, "train_together", failing)
+    runner.run(NETWORK, bench)
+    monkeypatch.undo()
+    retry = replace(bench, retry=True)
+    stop_after(1, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(NETWORK, retry)
+    monkeypatch.undo()
+    kept = (bench.folder(NETWORK) / training.STATE).read_bytes()
+    assert runner.run(NETWORK, bench).state == FAILED
+    assert (bench.folder(NETWORK) / training.STATE).read_bytes() == kept
+    assert runner.run(NETWORK, retry).state == DONE
+    assert not bench.folder(NETWORK).exists()
 
 
 def test_one_seed_that_diverges_leaves_the_others(bench, monkeypatch):
@@ -199,7 +257,7 @@ def test_a_full_disk_ends_the_study_without_a_row(where, code, bench, monkeypatc
     with pytest.raises(runner.NoSpaceLeft, match="gcn/n5 was run; no row of it was written"):
         runner.run(NETWORK, bench)
     monkeypatch.undo()
-    assert [path for path in bench.results.rglob("*") if path.is_file()] == []
+    assert not any(path.is_file() for path in (bench.results / rows.FOLDER).rglob("*"))
     assert runner.run(NETWORK, bench).state == DONE
 
 
@@ -263,6 +321,16 @@ def test_stored_sets_that_do_not_fit_are_refused_before_the_first_pass(bench, tm
     assert not bench.work.exists()
 
 
+def test_a_relabelled_set_is_refused_before_the_first_pass(bench, tmp_path):
+    """The samples of one stage under the name of another."""
+    generate(tmp_path / "data")
+    first, last = (tmp_path / f"data/discrimination/9-20/stage{k}.json" for k in (1, 5))
+    first.with_suffix(".npz").replace(last.with_suffix(".npz"))
+    last.write_text(first.read_text().replace("stage1", "stage5"))
+    with pytest.raises(ValueError, match=r"stage5 was made for something else: max_rotation is"):
+        replace(bench, data=tmp_path / "data").check([TWO_SETS])
+
+
 def test_a_set_that_changed_is_a_failure_with_its_name(bench, tmp_path):
     generate(tmp_path / "data")
     (tmp_path / "data/discrimination/9-20/stage3.npz").write_bytes(b"cut")
@@ -280,5 +348,6 @@ def test_devices_that_are_not_there(device, bench):
 
 def test_the_claim_file_is_no_row(bench):
     runner.run(RULE, bench)
-    assert [path.name for path in bench.results.rglob("*") if path.is_file()] == ["3-8.jsonl"]
+    found = {path.relative_to(bench.results).as_posix() for path in bench.results.rglob("*") if path.is_file()}
+    assert found == {"rows/rules/truth/3-8.jsonl", ".claims/rules/truth/3-8.lock"}
     assert json.loads(rows.path_of(bench.results, RULE).read_text())["id"] == "rules/truth/3-8/seed0"

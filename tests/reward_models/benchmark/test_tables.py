@@ -54,13 +54,20 @@ def test_a_verdict_on_some_of_the_sets_says_so():
     assert find(full, model="GCN", objects="3-8")["verdict"] == "above (1 of 6 sets)"
 
 
+def test_a_verdict_without_some_of_the_runs_says_so():
+    """A run that failed is in no mean."""
+    rows = cell("discrimination/rds/3-8", 0.8, 0.8, 0.8)[:2]
+    _, full = tables.table2(Results(rows))
+    assert find(full, model="RDS", objects="3-8")["verdict"] == "within (2 of 3 runs)"
+
+
 def test_runs_that_depart_from_the_protocol_are_labelled_and_not_judged():
-    wide, full = tables.table1(Results(cell("identification/resnet18/n5", 0.9)))
-    found = find(full, model="ResNet18", objects="3-8")
+    wide, full = tables.table1(Results(cell("identification/resnet18_64px/n5", 0.9)))
+    found = find(full, model="ResNet18, 64 px", objects="3-8")
     assert found["what was run"] == "n = 5, seed 0, 2,000 training samples, 64 px"
     assert found["verdict"] == "not comparable"
     assert found["deviation"] == found["95 % low"] == "-"
-    assert "ResNet18 (n = 5, seed 0, 2,000 training samples, 64 px)" in wide.note
+    assert "ResNet18, 64 px (n = 5, seed 0, 2,000 training samples, 64 px)" in wide.note
 
 
 def test_both_message_passing_networks_stand_beside_the_published_one():
@@ -148,23 +155,41 @@ def test_numbers_are_drawn_together():
 
 
 def test_what_is_left_is_a_command_with_its_cost():
-    """Seconds that grow with the square of the number of objects: 4 at n = 4 and 16 at n = 8 make 36 at n = 12."""
+    """Seconds that grow with the square of the number of objects: 360 at n = 4 and 1,440 at n = 8 make 3,240 at 12."""
     cells = [experiments.CELLS[f"identification/mpgnn/n{n}"] for n in (4, 8, 12)]
-    rows = [row(one.name, seed, seconds=s) for one, s in zip(cells[:2], (4.0, 16.0), strict=True) for seed in one.seeds]
+    rows = [
+        row(one.name, seed, seconds=s) for one, s in zip(cells[:2], (360.0, 1440.0), strict=True) for seed in one.seeds
+    ]
     found = lines(outstanding(Results(rows), cells))
     assert len(found) == 1
     assert found[0]["command"] == "`spatialsim bench run --filter identification/mpgnn/n12`"
-    assert (found[0]["objects"], found[0]["runs"], found[0]["seconds"]) == ("n = 12", "10", "360")
+    assert (found[0]["objects"], found[0]["runs"], found[0]["hours"]) == ("n = 12", "10", "9.00")
     assert found[0]["from"] == "2 sizes of identification/mpgnn"
 
 
 def test_what_is_left_of_a_model_without_a_row_has_no_cost():
     cells = [cell for name, cell in experiments.CELLS.items() if name.startswith("discrimination/rds")]
     found = lines(outstanding(Results([]), cells))
-    assert [(line["command"], line["runs"], line["seconds"]) for line in found] == [
+    assert [(line["command"], line["runs"], line["hours"]) for line in found] == [
         ("`spatialsim bench run --filter discrimination/rds`", "9", "-")
     ]
     assert outstanding(Results([]), []).lines == ()
+
+
+def test_what_one_size_costs_grows_with_the_objects():
+    cells = [experiments.CELLS[f"discrimination/rds/{group}"] for group in ("3-8", "21-30")]
+    rows = [row(cells[0].name, seed, seconds=55.0) for seed in cells[0].seeds]
+    assert lines(outstanding(Results(rows), cells))[0]["hours"] == "0.21"  # 3 runs of 255 s
+
+
+def test_what_pictures_cost_follows_from_their_pixels():
+    """2,000 pictures of 64 x 64 in 20 epochs against 10,000 of 224 x 224: 61.25 times as long."""
+    small, full = (experiments.CELLS[f"identification/{name}/n5"] for name in ("resnet18_64px", "resnet18"))
+    rows = [row(small.name, 0, seconds=360.0)]
+    found = lines(outstanding(Results(rows), [small, full]))
+    assert [line["hours"] for line in found] == ["61"]  # ten runs of 6.125 hours
+    assert found[0]["from"] == small.name
+    assert found[0]["hours on a GPU"] == "0.60"  # 10 x 200,000 pictures, 6 x 1.8e9 operations each, at 1e13 a second
 
 
 def test_commands_are_accepted_by_the_study():

@@ -1,0 +1,269 @@
+"""What one world and many have in common: options, spaces, episodes, the reward that is plugged in, the verdict.
+
+Everything is a function of batches of episodes, so a single environment and a vector of them cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from spatialsim_env import negatives, rewards
+from spatialsim_env.dynamics import Dynamics
+from spatialsim_env.episodes import Batch, Episodes
+from spatialsim_env.goals import TOLERANCES, Criterion, Tolerances, criterion_of
+from spatialsim_env.scene import COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE, SceneError, as_batch
+from spatialsim_env.tasks import check_seed, object_range
+
+OBSERVATIONS = ("state", "pixels")
+PIXELS = 84  # side of the picture that observation="pixels" gives
+LEAST_OBJECTS = {"similarity": 2, "positions": 3}  # with fewer, every configuration is the goal
+
+Observation = dict[str, NDArray[Any]]
+
+
+def feature_bounds() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Lowest and highest value of each of the ten features in an observation."""
+    low, high = np.zeros(N_FEATURES, np.float32), np.ones(N_FEATURES, np.float32)
+    high[SIZE] = 5
+    low[POSITION], high[POSITION] = -100, 120
+    low[ORIENTATION], high[ORIENTATION] = -1, 14
+    assert high[SHAPE].max() == high[COLOR].max() == 1
+    return low, high
+
+
+class Worlds:
+    """What ``SpatialSimEnv`` and ``SpatialSimVectorEnv`` are made of; the former documents the options.
+
+    Raises:
+        ValueError: unknown names, options that contradict each other, too few objects.
+    """
+
+    metadata: dict[str, Any]
+    _now: Batch | None = None  # the episodes
+    _viewer: Any = None
+
+    def __init__(
+        self,
+        n_objects: int | tuple[int, int],
+        *,
+        action_mode: str = "move_all",
+        max_turn: float | None = None,
+        criterion: str = "similarity",
+        tolerances: Tolerances | tuple[float, float, float] = TOLERANCES,
+        orientation: str = "number",
+        reward: str = "sparse",
+        start: str = "redrawn",
+        observation: str = "state",
+        terminate_on_success: bool = False,
+        render_mode: str | None = None,
+        reference_seed: int | None = None,
+    ) -> None:
+        check_choice("observation", observation, OBSERVATIONS)
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self.criterion = criterion_of(criterion, tolerances, orientation)
+        bounds = _checked_range(n_objects, self.criterion)
+        self.dynamics = Dynamics.of(action_mode, bounds[1], max_turn)
+        self.episodes = Episodes(
+            bounds, _checked_start(start, self.criterion, self.dynamics), self.criterion, reference_seed
+        )
+        self.observation_mode = observation
+        self.terminate_on_success = terminate_on_success
+        self.render_mode = render_mode
+        self.set_reward(rewards.resolve(reward, self.criterion))
+        self.action_space: spaces.Space[Any] = self.dynamics.action_space
+        self.observation_space: spaces.Space[Any] = self._observation_space()
+
+    def _observation_space(self) -> spaces.Dict:
+        low, high = (np.tile(bound, self.dynamics.n_max) for bound in feature_bounds())
+        scene = spaces.Box(low, high, dtype=np.float32)
+        picture = spaces.Box(0, 255, (PIXELS, PIXELS, 3), np.uint8)
+        observation = picture if self.observation_mode == "pixels" else scene
+        return spaces.Dict({"observation": observation, "achieved_goal": scene, "desired_goal": scene})
+
+    def set_reward(self, reward: str | rewards.Reward) -> None:
+        """Plug in a reward: a name, or an object that satisfies ``rewards.Reward``.
+
+        Raises:
+            TypeError: neither.
+            ValueError: an unknown name.
+        """
+        if isinstance(reward, str):
+            self.reward = rewards.resolve(reward, self.criterion)
+            return
+        if isinstance(reward, type):
+            raise TypeError(f"reward is the class {reward.__name__}; accepted is an object of it")
+        missing = [name for name in ("name", "success_threshold", "__call__") if not hasattr(reward, name)]
+        if missing:
+            raise TypeError(f"reward is a {type(reward).__name__} without {', '.join(missing)}; see rewards.Reward")
+        self.reward = reward
+
+    def compute_reward(self, achieved_goal: ArrayLike, desired_goal: ArrayLike, info: Any = None) -> Any:
+        """The plugged-in reward as a pure function of the two goals.
+
+        Args:
+            achieved_goal, desired_goal: flat (10 n,), (B, 10 n) or scenes (n, 10), (B, n, 10), of any float type.
+            info: not used.
+
+        Returns:
+            A float, or (B,) float64 for a batch. Pairs of different objects are not achieved.
+
+        Raises:
+            SceneError: other shapes, unequal batches, numbers that are not finite.
+            ValueError: the reward is not a finite number, or cannot judge such a goal.
+        """
+        achieved, batched = as_batch(achieved_goal, "achieved_goal")
+        desired, _ = as_batch(desired_goal, "desired_goal")
+        if achieved.shape != desired.shape:
+            raise SceneError(f"achieved_goal holds scenes {achieved.shape} and desired_goal {desired.shape}")
+        if not (np.isfinite(achieved).all() and np.isfinite(desired).all()):
+            raise SceneError("achieved_goal or desired_goal holds numbers that are not finite")
+        values = self._rewards(achieved.astype(np.float32, copy=False), desired.astype(np.float32, copy=False))
+        return values if batched else float(values[0])
+
+    def _rewards(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
+        """The plugged-in reward of a batch, (B,), which may read the scenes only."""
+        scenes = [scenes.view() for scenes in (achieved, desired)]
+        for view in scenes:
+            view.flags.writeable = False
+        values = np.array(self.reward(*scenes), np.float64)
+        if values.shape != (len(achieved),):
+            raise ValueError(f"reward {self.reward.name!r} gave shape {values.shape}; accepted is {(len(achieved),)}")
+        if not np.isfinite(values).all():
+            raise ValueError(f"reward {self.reward.name!r} gave {values[~np.isfinite(values)][0]}, not a finite number")
+        return values
+
+    def _begun(self, streams: Sequence[np.random.Generator]) -> Batch:
+        """A new episode for each stream of numbers; it takes one block of each."""
+        blocks = np.empty((len(streams), self.episodes.n_uniform), np.float32)
+        for stream, block in zip(streams, blocks, strict=True):
+            stream.random(out=block, dtype=np.float32)
+        return self.episodes.begin(blocks)
+
+    def _advanced(self, now: Batch, actions: Any) -> Batch:
+        """The episodes after one action each, (B, ...).
+
+        Raises:
+            ActionError: see ``Dynamics.step``.
+        """
+        achieved = self.dynamics.step(now.achieved, actions)
+        distance = self.criterion.distances(achieved, now.desired, now.matching)
+        if now.interchangeable.any():
+            rows = np.flatnonzero(now.interchangeable)
+            distance[rows] = self.criterion.align(achieved[rows], now.desired[rows]).distance
+        return Batch(achieved, now.desired, now.matching, now.interchangeable, distance)
+
+    def _judged(self, now: Batch, ever_success: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """What the truth and the plugged-in reward say of the episodes, each of them (B,): ``info``.
+
+        Args:
+            now: the episodes.
+            ever_success: (B,) whether they were achieved before.
+        """
+        if isinstance(self.reward, rewards.TruthReward) and self.reward.criterion == self.criterion:
+            values = self.reward.from_distance(now.distance)
+        else:
+            values = self._rewards(now.achieved, now.desired)
+        success = now.distance <= 1
+        return {
+            "is_success": success,
+            "ever_success": ever_success | success,
+            "distance": now.distance.copy(),
+            "reward_true": rewards.sparse_from_distance(now.distance),
+            "reward_model": values,
+            "is_success_model": values >= self.reward.success_threshold,
+        }
+
+    def _observed(self, now: Batch) -> Observation:
+        """The observations of the episodes, (B, ...), as arrays of their own."""
+        achieved, desired = (x.reshape(len(x), -1).copy() for x in (now.achieved, now.desired))
+        first = self._pictures(now) if self.observation_mode == "pixels" else achieved.copy()
+        return {"observation": first, "achieved_goal": achieved, "desired_goal": desired}
+
+    def _pictures(self, now: Batch) -> NDArray[np.uint8]:
+        from spatialsim_env.pictures import ARENA_WINDOW, pictures
+
+        return pictures(now.achieved, PIXELS, ARENA_WINDOW)
+
+    def _under_way(self) -> Batch:
+        """The episodes.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        if self._now is None:
+            raise gym.error.ResetNeeded("call reset first")
+        return self._now
+
+    def _drawn(self, row: int, step: int) -> NDArray[np.uint8] | None:
+        """One world's goal and arena side by side: an array, or a window in human mode."""
+        now = self._under_way()
+        if self._viewer is None:
+            from spatialsim_env.rendering import Viewer
+
+            self._viewer = Viewer(self.render_mode or "", self.metadata["render_fps"])
+        distance = float(now.distance[row])
+        return self._viewer.draw(
+            now.desired[row], now.achieved[row], distance=distance, achieved=distance <= 1, step=step
+        )
+
+    def _close_viewer(self) -> None:
+        if self._viewer is not None:
+            self._viewer.close()
+            self._viewer = None
+
+
+class NewGoals:
+    """The options of ``SpatialSim-Discrim-v0``: a new goal every episode, the number of objects drawn from a range."""
+
+    def __init__(self, n_objects: int | tuple[int, int] = (3, 8), **options: Any) -> None:
+        if options.get("reference_seed") is not None:
+            raise ValueError("reference_seed belongs to SpatialSim-Ident-v0; here every episode has a new goal")
+        super().__init__(n_objects, **options)  # type: ignore[call-arg]
+
+
+class OneGoal:
+    """The options of ``SpatialSim-Ident-v0``: one goal, a function of ``reference_seed`` and ``n_objects``."""
+
+    def __init__(self, n_objects: int = 5, *, reference_seed: int = 0, **options: Any) -> None:
+        check_seed("reference_seed", reference_seed)
+        if not isinstance(n_objects, (int, np.integer)):
+            raise ValueError(f"n_objects is {n_objects!r}; SpatialSim-Ident-v0 has one reference scene: give an int")
+        super().__init__(n_objects, reference_seed=reference_seed, **options)  # type: ignore[call-arg]
+
+
+def check_choice(name: str, value: Any, accepted: tuple[Any, ...]) -> None:
+    """Refuse what is not among the accepted values.
+
+    Raises:
+        ValueError: another value.
+    """
+    if value not in accepted:
+        raise ValueError(f"{name} is {value!r}; accepted are {', '.join(map(str, accepted))}")
+
+
+def _checked_range(n_objects: int | tuple[int, int], criterion: Criterion) -> tuple[int, int]:
+    low, high = object_range(n_objects)
+    least = LEAST_OBJECTS[criterion.name]
+    if low > high:
+        raise ValueError(f"n_objects is {n_objects!r}; accepted is low <= high")
+    if low < least:
+        raise ValueError(
+            f"n_objects is {n_objects!r}; accepted are {least} and more: with fewer objects "
+            f"every configuration is achieved under {criterion.name!r}"
+        )
+    return low, high
+
+
+def _checked_start(start: str, criterion: Criterion, dynamics: Dynamics) -> negatives.Negative:
+    negative = negatives.by_name(start)
+    if criterion.name not in negative.criteria:
+        raise ValueError(f"start {start!r} is achieved already under criterion {criterion.name!r}")
+    if negative.turns and dynamics.max_turn == 0 and criterion.name == "similarity":
+        raise ValueError(f"start {start!r} turns objects, and max_turn=0 leaves no way to turn them back")
+    return negative
