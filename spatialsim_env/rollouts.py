@@ -167,11 +167,8 @@ def pairs(
     """The labelled pairs of episodes, one episode after the other, and their columns.
 
     Args:
-        balanced: keep as many of one label as of the other.
+        balanced: keep as many of one label as of the other; none, if all have one label.
         rng: draws those that are kept.
-
-    Raises:
-        ValueError: ``balanced``, and all pairs have one label.
     """
     changed = np.ones(episodes.distance.shape, bool)
     changed[1:] = (episodes.achieved[1:] != episodes.achieved[:-1]).any(axis=(2, 3))
@@ -195,12 +192,6 @@ def _balanced(label: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.
     """Places of as many of one label as of the other, in order."""
     sides = [np.flatnonzero(label == value) for value in (False, True)]
     size = min(map(len, sides))
-    if not size:
-        missing = "positive" if len(sides[0]) else "negative"
-        raise ValueError(
-            f"none of {len(label)} pairs is {missing}; accepted are policies that bring both, as random with expert, "
-            "or pairs that are not balanced"
-        )
     return np.sort(np.concatenate([rng.choice(side, size, replace=False) for side in sides]))
 
 
@@ -262,7 +253,7 @@ class Rollouts:
             on_shard: called after each shard with its path, and whether it was made now.
 
         Raises:
-            ValueError: no episodes, other rollouts in their place, or ``balanced`` and a shard of one label.
+            ValueError: no episodes, other rollouts in their place, or ``balanced`` and pairs of one label alone.
             OSError: the files cannot be written; nothing half-written is left under the names.
         """
         path, sizes, settings = Path(folder) / part, self.sizes(episodes), self.settings(part)
@@ -275,6 +266,11 @@ class Rollouts:
                 samples, columns = pairs(played, self.balanced, rng)
                 datasets.save(samples, shard, said, columns)
             on_shard(shard, made)
+        if not any(datasets.read_manifest(shards.shard_path(path, index))["samples"] for index in range(len(sizes))):
+            raise ValueError(
+                f"all pairs of {', '.join(policy.name for policy in self.policies)} have one label; accepted are "
+                "policies that bring both, as random with expert, or pairs that are not balanced"
+            )
         return shards.join(path, len(sizes), settings | {EPISODES: episodes})
 
 

@@ -22,6 +22,7 @@ from spatialsim_env.rewards import Reward
 from spatialsim_env.vector_env import SpatialSimVectorEnv
 
 SHARED = ("compute_reward", "set_reward")  # methods that concern all copies at once
+LIMITED = "TimeLimit.truncated"  # stable-baselines3's name for an end by the horizon alone
 _OF_ONE = {"action_space": "single_action_space", "observation_space": "single_observation_space"}
 _PER_COPY = ("np_random", "np_random_seed")
 
@@ -118,22 +119,22 @@ class SpatialSimVecEnv(VecEnv):
         observations, rewards, terminated, truncated, known = self.envs.step(self._actions)
         self._returns += rewards
         self._lengths += 1
-        dones, limited = terminated | truncated, {"TimeLimit.truncated": truncated & ~terminated}
+        dones, limited = terminated | truncated, truncated & ~terminated
+        infos = _rows({**known, LIMITED: limited})
         if dones.any():
-            infos = _rows(known)
-            self._end(infos, known | {"final_info": known["final_info"] | limited}, np.flatnonzero(dones))
-        else:
-            infos = _rows(known | limited)
+            final = _rows({**known["final_info"], LIMITED: limited})
+            self._end(infos, final, known["final_obs"], np.flatnonzero(dones))
         return observations, rewards.astype(np.float32), dones, infos
 
-    def _end(self, infos: list[Info], known: Info, rows: NDArray[np.intp]) -> None:
-        """Give the infos of the episodes that ended in place of those that began, which ``reset_infos`` keeps."""
-        final, seconds = _rows(known["final_info"]), round(time.time() - self._begun, 6)
+    def _end(self, infos: list[Info], final: list[Info], observations: NDArray[Any], rows: NDArray[np.intp]) -> None:
+        """Put the infos of episodes that ended in the place of those that began, which ``reset_infos`` keeps."""
+        seconds = round(time.time() - self._begun, 6)
         for row in rows.tolist():
             self.reset_infos[row], infos[row] = infos[row], final[row]
+            del self.reset_infos[row][LIMITED]
             total, length = round(float(self._returns[row]), 6), int(self._lengths[row])
             infos[row]["episode"] = {"r": total, "l": length, "t": seconds}
-            infos[row]["terminal_observation"] = known["final_obs"][row]
+            infos[row]["terminal_observation"] = observations[row]
         self._returns[rows], self._lengths[rows] = 0, 0
 
     def close(self) -> None:

@@ -129,9 +129,12 @@ def test_balanced_pairs_are_as_many_of_each_label():
     assert not np.array_equal(samples.reference, pairs(episodes, True, np.random.default_rng(2))[0].reference)
 
 
-def test_one_label_alone_cannot_be_balanced():
-    with pytest.raises(ValueError, match="is positive; accepted are policies that bring both"):
-        pairs(played(names=("random",)), True, np.random.default_rng(0))
+def test_one_label_alone_cannot_be_balanced(tmp_path):
+    samples, _ = pairs(played(names=("random",)), True, np.random.default_rng(0))
+    assert len(samples) == 0
+    with pytest.raises(ValueError, match="all pairs of random have one label; accepted are policies that bring both"):
+        wanted(names=("random",), balanced=True).write(tmp_path, "train", 3)
+    assert not (tmp_path / "train.json").exists()
 
 
 # --- sets -----------------------------------------------------------------------------------------------------------

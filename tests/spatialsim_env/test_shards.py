@@ -69,7 +69,7 @@ def test_shards_of_another_set_are_refused(made):
 
 
 def test_what_cannot_be_joined(made):
-    path, samples = made
+    path, _ = made
     with pytest.raises(ValueError, match="n_shards is 0; accepted is at least 1"):
         shards.join(path, 0, {})
     with pytest.raises(DataSetError, match=r"00004\.json does not exist"):
