@@ -108,11 +108,11 @@ def export_set(
     to: Annotated[str, typer.Option("--format", help="text, the authors' format, or torch.")] = "text",
 ) -> None:
     """Write a data set for other programs: the authors' text files, or tensors."""
-    from spatialsim_env import datasets, text_format
+    from spatialsim_env import shards, text_format
 
     if to not in ("text", "torch"):
         raise ValueError(f"--format is {to!r}; accepted are text and torch")
-    samples = datasets.load(path)
+    samples = shards.load(path)
     if to == "torch":
         from reward_models import torch_datasets
 

@@ -15,7 +15,7 @@ import safetensors.torch
 from torch.utils.data import TensorDataset
 
 from reward_models.batch import from_samples
-from spatialsim_env import datasets
+from spatialsim_env import shards
 from spatialsim_env.datasets import DataSetError
 from spatialsim_env.files import replaced
 from spatialsim_env.tasks import Samples
@@ -38,7 +38,7 @@ def load(path: str | os.PathLike[str]) -> TensorDataset:
         DataSetError: it is missing, damaged, or of another format.
     """
     if Path(path).suffix != ENDING:
-        return from_set(datasets.load(path))
+        return from_set(shards.load(path))
     try:
         tensors = safetensors.torch.load_file(path)
     except safetensors.SafetensorError as error:

@@ -504,7 +504,9 @@ def _refine(log_scale: float, theta: float, turns: Any, periods: Any, sums: Any)
     log s is limited to 1, which only pairs far from any similarity ever meet.
     """
     cross, spread_a, spread_g, weight, size_evidence = sums
-    oriented = (periods > 0.0).sum()
+    oriented = 0
+    for i in range(len(periods)):
+        oriented += periods[i] > 0.0
     for _ in range(_STEPS):
         scale = np.exp(log_scale)
         turned = scale * cross * _phase(-theta)

@@ -72,7 +72,7 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
         self.single_action_space, self.single_observation_space = self.action_space, self.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._streams: list[np.random.Generator | None] = [None] * self.num_envs
+        self._streams: list[Any] = [None] * self.num_envs  # a generator each, from the first reset on
         self._seeds: list[int | None] = [None] * self.num_envs
         self._ever_success = self._ended = np.zeros(self.num_envs, np.bool_)
         self._steps = np.zeros(self.num_envs, np.int64)
@@ -178,15 +178,15 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
 
     def _begun_in(self, now: Batch, rows: NDArray[np.intp]) -> tuple[Batch, Batch]:
         """New episodes in some rows of others: all of them, and the new ones."""
-        anew = self._begun([self._stream(row) for row in rows])
+        anew = self._begun([self._streams[row] for row in rows.tolist()])
         return now.replaced(rows, anew), anew
 
     def _final(self, now: Batch, judged: dict[str, NDArray[Any]], ended: Flags) -> Infos:
         """What ``info`` holds of episodes that ended and are begun anew in the same step."""
         observations = self._observed(now.rows(ended))
         final_obs = np.full(self.num_envs, None, object)
-        for index, row in enumerate(np.flatnonzero(ended)):
-            final_obs[row] = {name: array[index] for name, array in observations.items()}
+        for row, parts in zip(np.flatnonzero(ended), zip(*observations.values(), strict=True), strict=True):
+            final_obs[row] = dict(zip(observations, parts, strict=True))
         final_info = _spread({name: array[ended] for name, array in judged.items()}, ended)
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended.copy()}
 

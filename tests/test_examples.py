@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
-SHORT = {"random_agent": ["--episodes", "2"]}  # arguments that make an example quick
-SAYS = {"random_agent": "episode 1: distance", "own_reward": "of 1000 random steps, loose calls"}
+SHORT = {  # arguments that make an example quick
+    "random_agent": ["--episodes", "2"],
+    "vector_worlds": ["--copies", "64", "--steps", "60"],
+}
+SAYS = {
+    "random_agent": "episode 1: distance",
+    "own_reward": "of 1000 random steps, loose calls",
+    "vector_worlds": "64 episodes, achieved by chance",
+}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -44,6 +44,7 @@ class AgentConfig:
     total_steps: int = 4_000  # steps, rounded up to whole rounds of all copies
     n_envs: int = 4  # copies of the environment
     subprocess: bool = False  # whether each copy has a process of its own
+    native: bool = False  # whether all copies are one vector environment: the same episodes in less time
     seed: int = 0  # of the networks, the exploration and the environments
     net: tuple[int, ...] = (64, 64)  # widths of the hidden layers of actor and critics
     learning_rate: float = 1e-3  # of Adam
@@ -69,7 +70,10 @@ class AgentConfig:
         named = isinstance(self.env_id, str) and ":" in self.env_id
         require(named, "env_id", self.env_id, f"module:id, as in {DISCRIMINATION!r}")
         require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, " or ".join(ALGORITHMS))
-        require(isinstance(self.subprocess, bool), "subprocess", self.subprocess, "a bool")
+        for name in ("subprocess", "native"):
+            require(isinstance(getattr(self, name), bool), name, getattr(self, name), "a bool")
+        if self.native and self.subprocess:
+            raise ValueError("native and subprocess are True; accepted is one of them: native copies share a process")
         self._check_env_kwargs()
         if self.algorithm == "sac":
             self._check_hindsight()

@@ -32,6 +32,7 @@ from reward_models.agents.configs import AgentConfig, buffer_bytes
 from reward_models.agents.evaluation import Evaluation, evaluate
 from reward_models.agents.extractor import PlacedGoalExtractor
 from reward_models.agents.run import AGENT, CURVE, RECORD, Run, learning_curve, load_model, read_record
+from reward_models.agents.vec_env import SpatialSimVecEnv
 from spatialsim_env.rewards import Reward
 
 STEPS_COLUMN = "time/total_timesteps"
@@ -64,12 +65,16 @@ def make_envs(config: AgentConfig, reward: str | Reward = "sparse", n_envs: int 
 
     A live reward object goes in through ``env_method``, so worker processes get a copy of it by pickle.
     """
+    copies = n_envs or config.n_envs
+    if config.native:
+        options = {"reward": reward, **config.gym_options(reward)}
+        return SpatialSimVecEnv.make(config.env_id, copies, seed=config.seed, **options)
     maker: Any = config.env_id
     if config.subprocess:
         maker = _WorkerMaker(config.env_id)
     envs = make_vec_env(
         maker,
-        n_envs=n_envs or config.n_envs,
+        n_envs=copies,
         seed=config.seed,
         env_kwargs={"render_mode": None, **config.gym_options(reward)},
         vec_env_cls=SubprocVecEnv if config.subprocess else DummyVecEnv,

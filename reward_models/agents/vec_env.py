@@ -122,19 +122,20 @@ class SpatialSimVecEnv(VecEnv):
         dones, limited = terminated | truncated, truncated & ~terminated
         infos = _rows({**known, LIMITED: limited})
         if dones.any():
-            final = _rows({**known["final_info"], LIMITED: limited})
-            self._end(infos, final, known["final_obs"], np.flatnonzero(dones))
+            final = {**known["final_info"], LIMITED: limited}
+            self._end(np.flatnonzero(dones), infos, final, known["final_obs"])
         return observations, rewards.astype(np.float32), dones, infos
 
-    def _end(self, infos: list[Info], final: list[Info], observations: NDArray[Any], rows: NDArray[np.intp]) -> None:
-        """Put the infos of episodes that ended in the place of those that began, which ``reset_infos`` keeps."""
+    def _end(self, rows: NDArray[np.intp], infos: list[Info], final: Info, observations: NDArray[Any]) -> None:
+        """Put what is known of episodes that ended in the place of those that began, which ``reset_infos`` keeps."""
         seconds = round(time.time() - self._begun, 6)
-        for row in rows.tolist():
-            self.reset_infos[row], infos[row] = infos[row], final[row]
+        ended = _rows({name: column[rows] for name, column in final.items()})
+        for row, info in zip(rows.tolist(), ended, strict=True):
+            self.reset_infos[row], infos[row] = infos[row], info
             del self.reset_infos[row][LIMITED]
             total, length = round(float(self._returns[row]), 6), int(self._lengths[row])
-            infos[row]["episode"] = {"r": total, "l": length, "t": seconds}
-            infos[row]["terminal_observation"] = observations[row]
+            info["episode"] = {"r": total, "l": length, "t": seconds}
+            info["terminal_observation"] = observations[row]
         self._returns[rows], self._lengths[rows] = 0, 0
 
     def close(self) -> None:
@@ -193,7 +194,10 @@ class SpatialSimVecEnv(VecEnv):
 
 
 def _rows(infos: Info) -> list[Info]:
-    """The batched entries of gymnasium's ``info``, without those of final steps, as a dictionary for each copy."""
-    names = [name for name in infos if not name.startswith(("_", "final_"))]
-    columns = zip(*(infos[name].tolist() for name in names), strict=True)
-    return [dict(zip(names, values, strict=True)) for values in columns]
+    """The batched entries of gymnasium's ``info``, without masks and those of final steps, a dictionary per copy."""
+    columns = {name: infos[name].tolist() for name in infos if not name.startswith(("_", "final_"))}
+    rows: list[Info] = [{} for _ in next(iter(columns.values()))]
+    for name, column in columns.items():
+        for row, value in zip(rows, column, strict=True):
+            row[name] = value
+    return rows

@@ -257,7 +257,7 @@ def select(filters: Sequence[str] = (), table: str | None = None, *, quick: bool
     return [
         cell
         for cell in known.values()
-        if (wanted is None or cell.name in wanted or cell.long)
+        if (wanted is None or cell.name in wanted)
         and (not (filters or cell.long) or any(_matches(pattern, cell) for pattern in filters))
     ]
 

@@ -48,7 +48,7 @@ def test_it_resumes_and_grows(tmp_path):
 
 
 def test_a_classifier_learns_from_them(folder, tmp_path):
-    text = run("train", "matching", "--data", f"rollouts:{folder}", "--n-objects", 3, "--epochs", 30, "--out", tmp_path)
+    text = run("train", "matching", "--data", f"rollouts:{folder}", "--n-objects", 3, "--epochs", 20, "--out", tmp_path)
     assert "matching" in text
     model = load(tmp_path)
     fresh = folder.parent / "fresh"
@@ -56,6 +56,30 @@ def test_a_classifier_learns_from_them(folder, tmp_path):
     assert accuracy(model.module, shards.load(fresh / "valid")).value > 0.9
     digest = datasets.read_manifest(folder / "train")["sha256"]
     assert read_info(tmp_path)["task"]["data"]["sha256"]["train"] == digest
+
+
+def test_an_agent_plays_in_its_own_world(tmp_path):
+    from reward_models.agents.configs import AgentConfig
+    from reward_models.agents.training import train as train_agent
+
+    config = AgentConfig("ppo", env_kwargs={"n_objects": 4}, horizon=6, algorithm="ppo", total_steps=64, n_envs=2,
+                         rollout=32, batch_size=32, net=(8,), episodes=2)  # fmt: skip
+    train_agent(config, "sparse", tmp_path / "agent", progress=False).close()
+    policies = ("--policy", tmp_path / "agent", "--policy", "expert")
+    run("rollouts", tmp_path / "data", *policies, "--episodes", 6, "--valid", 2)
+    settings = datasets.read_manifest(tmp_path / "data" / "train")["settings"]
+    assert (settings["n_objects"], settings["horizon"], settings["policies"][1]) == (4, 6, "expert")
+    assert settings["policies"][0].startswith("agent@")
+    result = invoke("rollouts", tmp_path / "other", *policies, "--n-objects", 3)
+    assert "and the world has" in str(result.exception)
+
+
+def test_episodes_as_a_minari_set(tmp_path, monkeypatch):
+    minari = pytest.importorskip("minari")
+    pytest.importorskip("h5py")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    run("rollouts", tmp_path / "data", "--episodes", 5, "--valid", 1, "--minari", "n3-v0", *SMALL)
+    assert minari.load_dataset("n3-v0").total_episodes == 5
 
 
 @pytest.mark.parametrize("name", [name for name in TWO_INPUTS if "resnet" not in name])

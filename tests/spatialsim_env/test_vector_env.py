@@ -241,7 +241,7 @@ def test_gymnasiums_statistics_of_episodes(mode):
     envs = gym.wrappers.vector.RecordEpisodeStatistics(native(autoreset_mode=mode, max_episode_steps=3))
     envs.reset(seed=0)
     for _ in range(3):
-        *_, infos = envs.step(envs.action_space.sample())
+        *_, infos = envs.step(np.zeros((4, 9), np.float32))
     assert infos["_episode"].all()
     assert infos["episode"]["l"].tolist() == [3] * 4
     assert infos["episode"]["r"].tolist() == [-3.0] * 4
@@ -336,7 +336,7 @@ def test_frames_are_those_of_the_single_environments(monkeypatch):
     assert all(np.array_equal(a, b) for a, b in zip(frames, theirs.render(), strict=True))
     tiled = envs.tiled()
     assert np.array_equal(tiled, tile(frames))
-    assert tiled.shape == (2 * FRAME[1], 2 * FRAME[0], 3) or tiled.shape == (3 * FRAME[1], FRAME[0], 3)
+    assert tiled.shape == (3 * FRAME[1], FRAME[0], 3)  # wide frames: one column of three is nearest to a square
     assert np.array_equal(envs.tiled(copies=1), frames[0])
     envs.close()
 

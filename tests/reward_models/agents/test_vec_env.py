@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +18,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from reward_models.agents.buffer import SimilarityHerReplayBuffer
-from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION
+from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
+from reward_models.agents.training import learning_curve, make_envs, train
 from reward_models.agents.vec_env import SpatialSimVecEnv
 from reward_models.learned_reward import LearnedReward
 from spatialsim_env.dynamics import ActionError
@@ -221,6 +223,52 @@ def test_normalised_observations():
     envs = VecNormalize(native(2), norm_obs_keys=["observation"])
     model = PPO("MultiInputPolicy", envs, n_steps=16, batch_size=16, policy_kwargs=small(), device="cpu").learn(32)
     assert model.num_timesteps == 32
+
+
+CONFIG = AgentConfig(
+    "small",
+    env_kwargs={"n_objects": 3, "max_turn": 0},
+    horizon=10,
+    total_steps=120,
+    learning_starts=50,
+    batch_size=32,
+    net=(16,),
+    native=True,
+    episodes=2,
+)
+
+
+def test_a_configuration_asks_for_it(tmp_path):
+    """The agent is the same bit for bit, and so is its learning curve."""
+    agents = [
+        train(replace(CONFIG, native=choice), "dense", tmp_path / str(choice), progress=False)
+        for choice in (True, False)
+    ]
+    assert isinstance(agents[0].model.get_env(), SpatialSimVecEnv)
+    assert torch.equal(*(torch.nn.utils.parameters_to_vector(agent.model.policy.parameters()) for agent in agents))
+    curves = [
+        {key: value for key, value in learning_curve(tmp_path / str(choice))[-1].items() if "time" not in key}
+        for choice in (True, False)
+    ]
+    assert curves[0] == curves[1]
+    for agent in agents:
+        agent.close()
+
+
+def test_a_configuration_with_a_live_reward(untrained):
+    reward = LearnedReward(untrained("mpgnn"))
+    envs = make_envs(CONFIG, reward, n_envs=3)
+    assert envs.num_envs == 3
+    assert envs.get_attr("reward") == [reward] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"native": 1}, "native is 1; accepted is a bool"), ({"subprocess": True}, "accepted is one of them")],
+)
+def test_configurations_that_contradict_themselves(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(CONFIG, **changes)
 
 
 # --- what stable-baselines3 asks of a VecEnv -----------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_run_status_and_again(here):
     found = run("status", "--quick", "--cells")
     assert counts(found, "rules") == [6, 0, 0, 11]
     of_objects = [kind for kind, model in models.REGISTRY.items() if not model.sees_pictures]
-    maps = len(of_objects) + 2  # a model a task; in Identification matching and one that sees pictures, too
+    maps = len(of_objects) + 2  # one a model; in Identification matching and small pictures, too
     assert counts(found, "figure2") == [2, 0, 0, maps]  # and the truth in both tasks
     assert counts(found, "figure1") == [0, 0, 0, 0]
     assert sum(line.endswith("1 done") for line in found.splitlines()) == 6

@@ -13,6 +13,7 @@ from spatialsim_env.scene import TURN
 from spatialsim_env.tasks import STAGES
 
 TRAINED = [cell for cell in CELLS.values() if isinstance(cell, TrainedCell)]
+SHORT = [cell for cell in CELLS.values() if not cell.long]
 TEN, THREE = tuple(range(10)), tuple(range(3))
 OF_OBJECTS = {kind: model for kind, model in models.REGISTRY.items() if not model.sees_pictures}
 SINGLE = [kind.removesuffix("_single") for kind, model in OF_OBJECTS.items() if not model.two_inputs]
@@ -90,19 +91,24 @@ def test_ablations_change_one_thing():
     assert (unrotated.task.object_range, unrotated.task.fixed.rotation) == ((3, 8), 0)
 
 
-def test_pictures_are_one_seed_on_few_samples():
-    cell = CELLS["identification/resnet18/n5"]
+def test_pictures_are_one_seed_on_few_samples_unless_asked_for():
+    cell = CELLS["identification/resnet18_64px/n5"]
     said = cell.settings(0)
     assert (cell.seeds, said["samples_per_stage"], said["settings"]) == ((0,), 2_000, {"pixels": 64})
+    [whole] = select(["identification/resnet18/n5"])
+    assert whole.long
+    said = whole.settings(4)
+    assert (whole.seeds, said["samples_per_stage"], said["settings"]) == (TEN, 10_000, {})
+    assert whole not in select(["identification", "*/n5"])
 
 
 def test_tables_are_lists_of_runs():
-    runs = {run for cell in CELLS.values() for run in cell.ids}
+    runs = {run for cell in SHORT for run in cell.ids}
     assert runs == {run for ids in TABLES.values() for run in ids}
     assert all(len(set(ids)) == len(ids) for ids in TABLES.values())
     assert "identification/mpgnn/n30/seed9" in TABLES["table1"]
     maps = {cell_of(run) for run in TABLES["figure2"]}
-    assert maps == {name for name, cell in CELLS.items() if cell.heat_map}
+    assert maps == {cell.name for cell in SHORT if cell.heat_map}
     wanted = {"identification/matching/n5", "discrimination/mpgnn/3-8", "rules/truth/n5", "rules/truth/3-8"}
     assert wanted <= maps
 
@@ -115,7 +121,7 @@ def test_tables_are_lists_of_runs():
         ("identification/mpgnn/n3/seed7", ["identification/mpgnn/n3"]),
         ("rules/truth", [f"rules/truth/{part}" for part in ("n3", "3-8", "9-20", "21-30", "n5")]),
         ("identification/*/n3", [f"identification/{model}/n3" for model in MODELS]),
-        ("*/21-30", [name for name in CELLS if name.endswith("/21-30")]),
+        ("*/21-30", [cell.name for cell in SHORT if cell.name.endswith("/21-30")]),
     ],
 )
 def test_filters(pattern, expected):
@@ -125,7 +131,7 @@ def test_filters(pattern, expected):
 def test_filters_add_up_and_tables_cut():
     assert names(select(["rules/spread/n3", "rules/truth/n3"])) == ["rules/spread/n3", "rules/truth/n3"]
     assert names(select(["*/mpgnn/3-8"], "table2")) == ["discrimination/mpgnn/3-8"]
-    assert select() == list(CELLS.values())
+    assert select() == SHORT
     assert select(["rules"], "table1") == []
 
 
