@@ -243,8 +243,8 @@ def table3(results: Results) -> tuple[Table, Table]:
                 full.append((title(model), trained, tested, *_numbers(ours), known, difference, says))
             wide.append(tuple(line))
     note = (
-        "Rows: the range trained on; columns: the range tested on. The published deviations off the diagonal look like "
-        "deviations over test batches, not over runs, so means are compared: "
+        "Rows: the range trained on; columns: the range tested on. Means are compared, because not all published "
+        "deviations off the diagonal can be over runs: "
         f'"close" where they differ by at most {CLOSE:g}, else "above" or "below".'
     )
     columns = ["model", "trained on", *(name for group in GROUPS for name in (group, "published", "difference"))]
