@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -88,7 +89,8 @@ def sweep(passes: int, jobs: int, folder: Path, wait: float | None = None) -> tu
         try:
             output, _ = process.communicate(timeout=wait)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return True, time.perf_counter() - start
     if process.returncode != 0:

@@ -142,7 +142,12 @@ def test_errors_are_one_line_and_exit_with_1(arguments, message, monkeypatch, ca
 
 def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "reward_models.cli", "train", "mpgnn", "--out", str(tmp_path / "run")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+
+    def heed_interrupts() -> None:
+        """Whoever runs the tests in the background may have them ignored, which is inherited."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts) as process:
         while not (tmp_path / "run" / "config.json").exists():
             assert process.poll() is None
             time.sleep(0.1)
