@@ -10,14 +10,10 @@ a ratio compares figures of the same run. Absolute figures depend on the machine
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +22,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import gymnasium as gym
 import numpy as np
+import recording
 import torch
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +33,6 @@ import literal
 from reward_models import models
 from reward_models.learned_reward import LearnedModel, LearnedReward
 from spatialsim_env import goals
-from spatialsim_env.files import replaced
 from spatialsim_env.scene import ARENA, ORIENTATION, POSITION, TURN
 from spatialsim_env.tasks import Discrimination, Identification, Task
 
@@ -156,12 +152,7 @@ def measure() -> dict[str, Any]:
         stepping(),
         *(learned_reward(name, n) for name in ("mpgnn", "matching") for n in (3, (3, 8))),
     ]
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return {
-        "commit": commit.stdout.strip() or None,
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread",
+    return recording.made_by(PACKAGES) | {
         "repetitions": REPETITIONS,
         "rows": rows,
     }
@@ -180,13 +171,5 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    if "--print" not in sys.argv[1:]:
-        result = measure()
-        with replaced(RESULT) as temporary:
-            temporary.write_text(json.dumps(result, indent=2) + "\n")
-    print(table(json.loads(RESULT.read_text())))
-
-
 if __name__ == "__main__":
-    main()
+    recording.main(RESULT, measure, table)

@@ -13,15 +13,12 @@ leaves out every load, store and loop.
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
 import numpy as np
+import recording
 import torch
 from numba import njit
 
@@ -38,7 +36,6 @@ from reward_models.evaluation import loss_of
 from reward_models.models import mpgnn, pairs
 from reward_models.models.lanes import LANES, add, load, store
 from reward_models.stack import Stack
-from spatialsim_env.files import replaced
 from spatialsim_env.pictures import pictures
 from spatialsim_env.tasks import Discrimination, Identification, Task
 
@@ -239,12 +236,7 @@ def picture_rate(size: int = 3_000) -> float:
 def measure() -> dict[str, Any]:
     """All figures, with what they were measured on."""
     torch.set_num_threads(1)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return {
-        "commit": commit.stdout.strip() or None,
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread",
+    return recording.made_by(PACKAGES) | {
         "settings": {"seeds": SEEDS, "batch": BATCH, "samples": EPOCH},
         "training": [training(*case) for case in CASES],
         "ways": ways(),
@@ -280,13 +272,5 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    if "--print" not in sys.argv[1:]:
-        result = measure()
-        with replaced(RESULT) as temporary:
-            temporary.write_text(json.dumps(result, indent=2) + "\n")
-    print(table(json.loads(RESULT.read_text())))
-
-
 if __name__ == "__main__":
-    main()
+    recording.main(RESULT, measure, table)

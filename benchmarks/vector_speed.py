@@ -12,13 +12,8 @@ the machine and on what else it does.
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import subprocess
-import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +22,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import gymnasium as gym
 import numpy as np
+import recording
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.env_util import make_vec_env
 
 from reward_models.agents.vec_env import SpatialSimVecEnv
-from spatialsim_env.files import replaced
 
 ROOT = Path(__file__).parents[1]
 RESULT = Path(__file__).with_suffix(".json")
@@ -99,12 +94,7 @@ def measure() -> dict[str, Any]:
         row("make_vec, n = 5, 64 copies", native(64), in_turn(PLAIN_COPIES), 250_000),
         row("stable-baselines3, n = 5, 64 copies", adapter, dummy, 10, of_ratio=True),
     ]
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return {
-        "commit": commit.stdout.strip() or None,
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread",
+    return recording.made_by(PACKAGES) | {
         "rows": rows,
     }
 
@@ -120,13 +110,5 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    if "--print" not in sys.argv[1:]:
-        result = measure()
-        with replaced(RESULT) as temporary:
-            temporary.write_text(json.dumps(result, indent=2) + "\n")
-    print(table(json.loads(RESULT.read_text())))
-
-
 if __name__ == "__main__":
-    main()
+    recording.main(RESULT, measure, table)

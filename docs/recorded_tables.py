@@ -5,13 +5,13 @@ A table stands between ``<!-- name -->`` and ``<!-- /name -->``.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from reward_models import demo
@@ -25,6 +25,8 @@ README, FINDINGS = ROOT / "README.md", ROOT / "docs" / "findings.md"
 RESULTS = ROOT / "results"
 BENCHMARKS = ROOT / "benchmarks"
 DEMO = RESULTS / "demo.json"
+
+sys.path.append(str(BENCHMARKS))
 
 
 def _markdown(columns: list[str], lines: list[list[str]]) -> str:
@@ -52,7 +54,7 @@ def _speed(name: str) -> Callable[[], str]:
 
     def table() -> str:
         result: dict[str, Any] = json.loads((BENCHMARKS / f"{name}.json").read_text())
-        return f"{_load(BENCHMARKS / f'{name}.py').table(result)}\n\nCommit {result['commit'][:7]}."
+        return f"{importlib.import_module(name).table(result)}\n\nCommit {result['commit'][:7]}."
 
     return table
 
@@ -142,15 +144,6 @@ def _deviations() -> str:
                 )
     columns = ["model", "trained on", "tested on", "published deviation", "of test batches", "over runs here"]
     return _markdown(columns, lines)
-
-
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 PAGES: dict[Path, dict[str, Callable[[], str]]] = {
