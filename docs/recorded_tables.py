@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_models import demo
+from reward_models.agents import study_report, study_rows
 from reward_models.benchmark import rows, tables
 from reward_models.benchmark.protocol import title
 from reward_models.benchmark.summary import Results, published, summarise
@@ -25,6 +26,7 @@ README, FINDINGS = ROOT / "README.md", ROOT / "docs" / "findings.md"
 RESULTS = ROOT / "results"
 BENCHMARKS = ROOT / "benchmarks"
 DEMO = RESULTS / "demo.json"
+AGENTS = RESULTS / "agents"
 
 sys.path.append(str(BENCHMARKS))
 
@@ -53,7 +55,10 @@ def _speed(name: str) -> Callable[[], str]:
     """What a script of ``benchmarks`` measured."""
 
     def table() -> str:
-        result: dict[str, Any] = json.loads((BENCHMARKS / f"{name}.json").read_text())
+        path = BENCHMARKS / f"{name}.json"
+        if not path.exists():
+            return f"Not measured yet: `python benchmarks/{name}.py` does it."
+        result: dict[str, Any] = json.loads(path.read_text())
         return f"{importlib.import_module(name).table(result)}\n\nCommit {result['commit'][:7]}."
 
     return table
@@ -69,7 +74,19 @@ def _benchmark() -> str:
     if not known.rows:
         return "No run is recorded yet: `spatialsim bench run` makes them."
     shown = [tables.table1(known)[0], tables.table2(known)[0]]
+    return _shown(shown)
+
+
+def _shown(shown: list[tables.Table]) -> str:
     return "\n\n".join(f"**{table.title}**\n\n{table.markdown()}\n\n{table.note}" for table in shown)
+
+
+def _agents() -> str:
+    """What agents achieve in each configuration, and what they make of each reward."""
+    known = study_report.Results(study_rows.read(AGENTS))
+    if not known.rows:
+        return "No run is recorded yet: `spatialsim agent study run` makes them."
+    return _shown([study_report.configurations(known), study_report.rewards(known)])
 
 
 def _of(make: Callable[[Results], tables.Table]) -> Callable[[], str]:
@@ -150,8 +167,11 @@ PAGES: dict[Path, dict[str, Callable[[], str]]] = {
     README: {
         "demo": _demo,
         "benchmark": _benchmark,
+        "agents": _agents,
         "speed": _speed("speed"),
         "training_speed": _speed("training_speed"),
+        "vector_speed": _speed("vector_speed"),
+        "agent_speed": _speed("agent_speed"),
     },
     FINDINGS: {
         "best": _best,

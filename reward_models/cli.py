@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reward_models.agents.commands import app as agent_app
 from reward_models.benchmark.commands import app as bench_app
 from reward_models.rollout_commands import rollouts
 from spatialsim_env import negatives
@@ -25,7 +25,6 @@ app = typer.Typer(
     help="Goals that are arrangements of objects: worlds, the truth, learned rewards, and what they are worth.\n\n"
     "Start with: spatialsim demo --quick",
 )
-agent_app = typer.Typer(no_args_is_help=True, help="Train an agent on any reward, and evaluate it by the truth.")
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
 app.command()(rollouts)
@@ -220,96 +219,22 @@ def evaluate(
     print(f"  {task.n_objects} objects: {accuracy_on(model.module, task, size, seed)}; the truth {truth.value:.4f}")
 
 
-@agent_app.command("train")
-def agent_train(
-    config: Annotated[str, typer.Argument(help="Named configuration, as discrim_n3; see agent list.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run; run again to resume.")],
-    reward: Annotated[str, typer.Option(help="sparse, dense, or the folder of a network (FOLDER:dense).")] = "sparse",
-    steps: Annotated[int | None, typer.Option(help="Environment steps; the configuration's by default.")] = None,
-    seed: Seed = 0,
-    tensorboard: Annotated[bool, typer.Option(help="Also log for TensorBoard.")] = False,
-) -> None:
-    """Train an agent on a reward, and say what that reward and the truth think of it."""
-    from reward_models.agents import configs
-    from reward_models.agents.training import train as train_agent
-
-    chosen = replace(configs.by_name(config), seed=seed)
-    chosen = chosen if steps is None else replace(chosen, total_steps=steps)
-    agent = train_agent(chosen, reward, out, resume=True, tensorboard=tensorboard)
-    agent.close()
-    print(f"{out}: {agent.record['steps']:,} steps")
-    _say_ends(agent.record["evaluation"])
-
-
-@agent_app.command("evaluate")
-def agent_evaluate(
-    path: Annotated[Path, typer.Argument(help="Folder of a trained agent.")],
-    episodes: Annotated[int, typer.Option(help="Episodes to play.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the first episode; the others follow.")] = 10_000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
-) -> None:
-    """Play episodes of a trained agent."""
-    from reward_models.agents.evaluation import evaluate as evaluate_agent
-    from reward_models.agents.training import load_agent
-
-    agent = load_agent(path)
-    ends = evaluate_agent(agent, agent.config, agent.reward, episodes=episodes, seed=seed).summary()
-    agent.close()
-    if as_json:
-        print(json.dumps(ends, indent=2))
-        return
-    print(f"{path}: {episodes} episodes")
-    _say_ends(ends)
-
-
-@agent_app.command("list")
-def agent_list() -> None:
-    """The named configurations."""
-    from reward_models.agents import configs
-
-    for name, config in configs.CONFIGS.items():
-        print(f"{name:20} {config.env_id.split(':')[1]} {dict(config.env_kwargs)}, {config.total_steps:,} steps")
-
-
-def _say_ends(ends: dict[str, Any]) -> None:
-    for key, title in (("claimed", "its reward says achieved"), ("success", "truly achieved")):
-        low, high = ends[f"{key}_interval"]
-        print(f"  {title:26} {ends[key]:.2f} ({low:.2f} to {high:.2f})")
-
-
 @app.command()
 def render(
-    out: Annotated[Path, typer.Argument(help="A .png of one frame, or a .gif of an episode.")],
-    agent: Annotated[Path | None, typer.Option(help="Folder of the agent that acts; at random without one.")] = None,
-    n_objects: Annotated[str | None, typer.Option(help="Objects per scene without an agent; 3-8 by default.")] = None,
-    last: Annotated[bool, typer.Option("--last", help="The .png shows the end of the episode, not its start.")] = False,
+    out: Annotated[Path, typer.Argument(help="A .png of a start, or a .gif or .mp4 of an episode.")],
+    n_objects: Objects = "3-8",
     seed: Seed = 0,
 ) -> None:
-    """Draw goal and arena side by side, as a picture or as an animated episode."""
-    from spatialsim_env.rendering import save_frames
-
-    if agent is not None and n_objects is not None:
-        raise ValueError("--agent and --n-objects contradict each other: an agent has its own number of objects")
-    frames = _film(agent, objects(n_objects or "3-8"), seed)
-    if out.suffix.lower() == ".png":
-        frames = frames[-1:] if last else frames[:1]
-    save_frames(frames, out)
-    print(f"wrote {out}, {len(frames)} frame{'s' * (len(frames) > 1)}")
-
-
-def _film(folder: Path | None, n_objects: int | tuple[int, int], seed: int) -> list[Any]:
-    """Frames of an episode."""
+    """Draw goal and arena side by side, with random actions; spatialsim agent watch shows a trained agent."""
     from reward_models.agents.configs import AgentConfig
     from reward_models.agents.evaluation import film
-    from reward_models.agents.training import load_agent
+    from spatialsim_env.rendering import save_frames
 
-    policy: Any = "random"
-    config = AgentConfig("random", env_kwargs={"n_objects": n_objects})
-    if folder is not None:
-        policy = load_agent(folder)
-        policy.close()
-        config = policy.config
-    return film(policy, config, seed=seed)
+    frames = film("random", AgentConfig("random", env_kwargs={"n_objects": objects(n_objects)}), seed=seed)
+    if out.suffix.lower() == ".png":
+        frames = frames[:1]
+    save_frames(frames, out)
+    print(f"wrote {out}, {len(frames)} frame{'s' * (len(frames) > 1)}")
 
 
 @app.command()

@@ -44,6 +44,8 @@ class SpatialSimEnv(Worlds, gym.Env[Observation, NDArray[Any]]):
         observation: "state" or "pixels".
         terminate_on_success: end the episode when the truth says achieved.
         render_mode: None, "rgb_array" or "human".
+        goal_scale: lowest and highest scale of the goal, relative to the reference scene; within 0.01 and 2.5.
+        goal_angle: lowest and highest angle that the goal is turned by, radians; within 0 and 2 pi.
 
     Raises:
         ValueError: unknown names, options that contradict each other, too few objects.
@@ -108,6 +110,11 @@ class SpatialSimEnv(Worlds, gym.Env[Observation, NDArray[Any]]):
             gym.logger.warn('render needs gym.make(..., render_mode="rgb_array") or "human"')
             return None
         return self._drawn(0, self._steps)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a window shows the episodes: drawn in human mode, and not closed by its user."""
+        return self._viewer is not None and self._viewer.is_open
 
     def close(self) -> None:
         """Close the window, if there is one; more than once is fine."""

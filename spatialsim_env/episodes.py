@@ -19,6 +19,7 @@ from spatialsim_env.goals import Criterion
 from spatialsim_env.negatives import Negative
 from spatialsim_env.scene import ARENA, POSITION
 from spatialsim_env.tasks import reference_scene, shuffle
+from spatialsim_env.transforms import Range
 
 TRIES = 8  # episodes that one block of numbers offers; the first that does not begin achieved is taken
 
@@ -53,6 +54,8 @@ class Episodes:
     start: Negative
     criterion: Criterion
     reference_seed: int | None = None  # one fixed goal (Identification); the object range is then one number
+    goal_scale: Range = transforms.SCALES  # of the similarity between reference and goal, lowest and highest
+    goal_angle: Range = transforms.ANGLES  # likewise, radians
 
     @property
     def n_max(self) -> int:
@@ -67,7 +70,8 @@ class Episodes:
         reference = reference_scene(self.n_max, self.reference_seed)[None]
         rng = np.random.default_rng([self.reference_seed, self.n_max, 1])
         keys = rng.random((1, self.n_max), np.float32)
-        return reference, transforms.sample(1, rng).apply(shuffle(reference, keys))
+        similarity = transforms.sample(1, rng, self.goal_scale, self.goal_angle)
+        return reference, similarity.apply(shuffle(reference, keys))
 
     @property
     def _parts(self) -> tuple[int, ...]:
@@ -123,4 +127,5 @@ class Episodes:
         low, high = self.object_range
         n_objects = low + (number[:, 0] * (high - low + 1)).astype(np.int64)
         reference = scene.from_uniform(objects.reshape(len(objects), self.n_max, -1), n_objects)
-        return reference, transforms.from_uniform(similarity).apply(shuffle(reference, order))
+        change = transforms.from_uniform(similarity, self.goal_scale, self.goal_angle)
+        return reference, change.apply(shuffle(reference, order))

@@ -115,25 +115,31 @@ class Expert:
         return Criterion("similarity", self.criterion.tolerances).align(*scenes)
 
     def _move_all(self, ways: NDArray[np.float64]) -> NDArray[np.float32]:
-        units = np.array([MAX_MOVE["move_all"], MAX_MOVE["move_all"], self.dynamics.max_turn])
         used = 3 if self.dynamics.max_turn > 0 else 2
-        moves = np.where(np.abs(ways) > SLACK, ways, 0)[..., :used] / units[:used]
+        moves = self._in_actions(np.where(np.abs(ways) > SLACK, ways, 0))[..., :used]
         return np.clip(moves, -1, 1).reshape(len(ways), -1).astype(np.float32)
 
     def _pick_place(self, achieved: NDArray[Any], ways: NDArray[np.float64]) -> NDArray[np.float32]:
-        """The first object that is not in its place; of objects on one point the rules take the first, too."""
+        """The object with the most left to do, whatever its row; of objects on one point the rules take the first."""
         batch = np.arange(len(ways))
-        first = (np.abs(ways) > SLACK).any(axis=-1).argmax(axis=1)
-        point = achieved[batch, first, POSITION] / ARENA * 2 - 1
-        way = ways[batch, first] / np.array([MAX_MOVE["pick_place"]] * 2 + [self.dynamics.max_turn or 1.0])
+        farthest = np.abs(self._in_actions(ways)).max(axis=-1).argmax(axis=1)
+        places = achieved[..., POSITION]
+        taken = (places == places[batch, farthest][:, None]).all(axis=-1).argmax(axis=1)
+        way = self._in_actions(ways[batch, taken])
         used = 3 if self.dynamics.max_turn > 0 else 2
+        point = places[batch, taken] / ARENA * 2 - 1
         return np.clip(np.concatenate([point, way[:, :used]], axis=1), -1, 1).astype(np.float32)
 
     def _discrete(self, ways: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The first step of the first object that is not in its place."""
+        """A step of what has the most steps left, whatever the object's row."""
         batch = np.arange(len(ways))
-        object_, axis = np.divmod((np.abs(ways) > SLACK).reshape(len(ways), -1).argmax(axis=1), 3)
+        object_, axis = np.divmod(np.abs(self._in_actions(ways)).reshape(len(ways), -1).argmax(axis=1), 3)
         return np.stack([object_, 2 * axis + (ways[batch, object_, axis] < 0)], axis=1)
+
+    def _in_actions(self, ways: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Ways (..., 3) in units of what one action does."""
+        unit = MAX_MOVE[self.dynamics.mode]
+        return ways / np.array([unit, unit, self.dynamics.max_turn or np.inf])
 
     def _least_distance(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.int64]:
         choices = np.stack([x.ravel() for x in np.indices(self.dynamics.action_space.nvec)], axis=1)  # type: ignore[attr-defined]

@@ -317,25 +317,45 @@ def tile(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 
 
 def save_frames(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
-    """Write frames (height, width, 3) as an animated .gif, or the one frame of a .png; the file is whole or not there.
+    """Write frames (height, width, 3) as an animated .gif or a .mp4, or the one frame of a .png.
+
+    The file is whole or not there.
 
     Raises:
         ValueError: another ending, or not one frame for a .png.
-        ImportError: pillow is not installed.
+        ImportError: pillow, or moviepy for a .mp4, is not installed.
     """
+    writers = {".png": _write_picture, ".gif": _write_animation, ".mp4": _write_film}
     ending = path.suffix.lower()
-    if ending not in (".png", ".gif"):
-        raise ValueError(f"{path} ends in {path.suffix!r}; accepted are .png and .gif")
+    if ending not in writers:
+        raise ValueError(f"{path} ends in {path.suffix!r}; accepted are .png, .gif and .mp4")
     if ending == ".png" and len(frames) != 1:
         raise ValueError(f"{path} is to hold {len(frames)} frames; a .png holds one")
+    with replaced(path) as temporary:
+        writers[ending](frames, temporary)
+
+
+def _write_picture(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
+    _images(frames)[0].save(path, "PNG")
+
+
+def _write_animation(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
+    first, *rest = [image.quantize() for image in _images(frames)]
+    first.save(path, "GIF", save_all=True, append_images=rest, duration=FRAME_TIME, loop=0)
+
+
+def _images(frames: Sequence[NDArray[np.uint8]]) -> list[Any]:
     try:
         from PIL import Image
     except ImportError as error:
         raise ImportError('saving pictures needs pillow: pip install "spatialsim-env[render]"') from error
-    first, *rest = [Image.fromarray(frame) for frame in frames]
-    with replaced(path) as temporary:
-        if ending == ".png":
-            first.save(temporary, "PNG")
-        else:
-            first, *rest = [image.convert("P", palette=Image.Palette.ADAPTIVE) for image in (first, *rest)]
-            first.save(temporary, "GIF", save_all=True, append_images=rest, duration=FRAME_TIME, loop=0)
+    return [Image.fromarray(frame) for frame in frames]
+
+
+def _write_film(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
+    try:
+        from moviepy import ImageSequenceClip
+    except ImportError as error:
+        raise ImportError('saving an .mp4 needs moviepy: pip install "spatialsim-env[video]"') from error
+    clip = ImageSequenceClip(list(frames), fps=1000 / FRAME_TIME)
+    clip.write_videofile(str(path), codec="libx264", audio=False, ffmpeg_params=["-f", "mp4"], logger=None)

@@ -51,7 +51,7 @@ class SceneError(ValueError):
 
 def present(scenes: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows hold an object: (..., n, 10) -> (..., n)."""
-    return scenes[..., SHAPE].sum(axis=-1) > 0.5
+    return np.einsum("...k->...", scenes[..., SHAPE]) > 0.5  # a sum over three numbers, in less time than sum(axis=-1)
 
 
 def count(scenes: NDArray[Any]) -> NDArray[np.int64]:
@@ -95,17 +95,18 @@ def validate(scenes: NDArray[Any], name: str = "scenes") -> None:
     if not np.isfinite(scenes).all():
         row = tuple(int(i) for i in np.argwhere(~np.isfinite(scenes))[0])
         raise SceneError(f"{name}[{row[0]}], object {row[1]}: {FEATURES[row[2]]} is {scenes[row]}, not a finite number")
-    one_hot = scenes[..., SHAPE]
-    is_shape = ((one_hot == 0) | (one_hot == 1)).all(axis=-1) & (one_hot.sum(axis=-1) == 1)
-    is_padding = ~scenes.any(axis=-1)
+    columns = np.ascontiguousarray(np.moveaxis(scenes, -1, 0))  # (10, B, n), so that every step runs over the batch
+    one_hot = columns[SHAPE]
+    is_shape = ((one_hot == 0) | (one_hot == 1)).all(axis=0) & (one_hot.sum(axis=0) == 1)
+    is_padding = ~columns.any(axis=0)
     _complain(
         ~(is_shape | is_padding),
         scenes,
         name,
         "a row is one of the one-hots square (1, 0, 0), circle (0, 1, 0), triangle (0, 0, 1), or padding (all zeros)",
     )
-    _complain(is_shape & (scenes[..., SIZE] <= 0), scenes, name, "sizes are positive")
-    beyond = np.abs(scenes[..., COLOR] - 0.5).max(axis=-1) > 1.5
+    _complain(is_shape & (columns[SIZE] <= 0), scenes, name, "sizes are positive")
+    beyond = np.abs(columns[COLOR] - 0.5).max(axis=0) > 1.5
     _complain(beyond, scenes, name, "colours are 0..1, or a little beyond by noise")
     empty = ~is_shape.any(axis=-1)
     if empty.any():

@@ -185,7 +185,7 @@ class Task:
             out = variants.recast(out, draws.features)
         if self.distractors:
             out = np.concatenate([out, variants.distractors(draws.extra, self.distractors)], axis=1)
-        similarity = self.fixed(transforms.from_uniform(draws.similarity, self.max_rotation))
+        similarity = self.fixed(transforms.from_uniform(draws.similarity, angles=(0.0, self.max_rotation)))
         return similarity.apply(shuffle(out, draws.order))
 
 

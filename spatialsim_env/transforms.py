@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from spatialsim_env.scene import ORIENTATION, POSITION, SIZE, TURN, barycenter, present
 
 SCALES = (0.5, 2.0)
+ANGLES = (0.0, TURN)  # radians
 TRANSLATION = 20.0  # each coordinate in U[-20, 20], units
 N_UNIFORM = 4  # uniform numbers per similarity
+
+Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -59,22 +62,23 @@ class Similarity:
         return Similarity(1 / self.scale, -self.angle, -self.translation)
 
 
-def from_uniform(numbers: NDArray[np.float32], max_rotation: float = TURN) -> Similarity:
+def from_uniform(numbers: NDArray[np.float32], scales: Range = SCALES, angles: Range = ANGLES) -> Similarity:
     """The benchmark's similarities as a function of uniform numbers.
 
-    Translation U[-20, 20] per coordinate, scale U[0.5, 2], rotation U[0, max_rotation).
+    Translation U[-20, 20] per coordinate, scale and rotation uniform in their ranges.
 
     Args:
         numbers: (B, 4) in [0, 1).
-        max_rotation: radians; the curriculum's stages use 0.1, 0.6, 1.1, 1.6 and 2 times pi.
+        scales: lowest and highest.
+        angles: likewise, radians; the curriculum's stages end at 0.1, 0.6, 1.1, 1.6 and 2 times pi.
     """
     return Similarity(
-        scale=SCALES[0] + (SCALES[1] - SCALES[0]) * numbers[:, 0],
-        angle=max_rotation * numbers[:, 1],
+        scale=scales[0] + (scales[1] - scales[0]) * numbers[:, 0],
+        angle=angles[0] + (angles[1] - angles[0]) * numbers[:, 1],
         translation=TRANSLATION * (2 * numbers[:, 2:4] - 1),
     )
 
 
-def sample(size: int, rng: np.random.Generator, max_rotation: float = TURN) -> Similarity:
+def sample(size: int, rng: np.random.Generator, scales: Range = SCALES, angles: Range = ANGLES) -> Similarity:
     """Draw ``size`` similarities."""
-    return from_uniform(rng.random((size, N_UNIFORM), np.float32), max_rotation)
+    return from_uniform(rng.random((size, N_UNIFORM), np.float32), scales, angles)

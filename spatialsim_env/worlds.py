@@ -19,9 +19,11 @@ from spatialsim_env.episodes import Batch, Episodes
 from spatialsim_env.goals import TOLERANCES, Criterion, Tolerances, criterion_of
 from spatialsim_env.scene import COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE, SceneError, as_batch
 from spatialsim_env.tasks import check_seed, object_range
+from spatialsim_env.transforms import ANGLES, SCALES, Range
 
 OBSERVATIONS = ("state", "pixels")
 PIXELS = 84  # side of the picture that observation="pixels" gives
+GOAL_SCALES = (0.01, 2.5)  # sizes of goals reach 5; smaller goals would lose digits of their positions
 LEAST_OBJECTS = {"similarity": 2, "positions": 3}  # with fewer, every configuration is the goal
 
 Observation = dict[str, NDArray[Any]]
@@ -63,6 +65,8 @@ class Worlds:
         terminate_on_success: bool = False,
         render_mode: str | None = None,
         reference_seed: int | None = None,
+        goal_scale: Range = SCALES,
+        goal_angle: Range = ANGLES,
     ) -> None:
         check_choice("observation", observation, OBSERVATIONS)
         check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
@@ -70,7 +74,12 @@ class Worlds:
         bounds = _checked_range(n_objects, self.criterion)
         self.dynamics = Dynamics.of(action_mode, bounds[1], max_turn)
         self.episodes = Episodes(
-            bounds, _checked_start(start, self.criterion, self.dynamics), self.criterion, reference_seed
+            bounds,
+            _checked_start(start, self.criterion, self.dynamics),
+            self.criterion,
+            reference_seed,
+            _checked_interval("goal_scale", goal_scale, GOAL_SCALES),
+            _checked_interval("goal_angle", goal_angle, ANGLES),
         )
         self.observation_mode = observation
         self.terminate_on_success = terminate_on_success
@@ -258,6 +267,14 @@ def _checked_range(n_objects: int | tuple[int, int], criterion: Criterion) -> tu
             f"every configuration is achieved under {criterion.name!r}"
         )
     return low, high
+
+
+def _checked_interval(name: str, value: Any, bounds: Range) -> Range:
+    pair = tuple(value) if isinstance(value, (tuple, list)) else ()
+    numbers = [x for x in pair if isinstance(x, (int, float, np.integer, np.floating)) and not isinstance(x, bool)]
+    if not (len(numbers) == len(pair) == 2 and bounds[0] <= pair[0] <= pair[1] <= bounds[1]):
+        raise ValueError(f"{name} is {value!r}; accepted is a pair (low, high) within {bounds}, low <= high")
+    return float(pair[0]), float(pair[1])
 
 
 def _checked_start(start: str, criterion: Criterion, dynamics: Dynamics) -> negatives.Negative:

@@ -1,7 +1,8 @@
-"""Every example runs as written, with warnings as errors."""
+"""Every example runs as written, with warnings as errors, and says something that is so."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,20 +11,97 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SHORT = {  # arguments that make an example quick
+    "own_negatives": ["--samples", "2000"],
+    "own_reward": [],
     "random_agent": ["--episodes", "2"],
+    "record_video": ["--episodes", "2", "--steps", "15"],
+    "swap_reward": ["--samples", "2000"],
+    "train_sac_her": ["--steps", "1000", "--episodes", "50"],
     "vector_worlds": ["--copies", "64", "--steps", "60"],
 }
-SAYS = {
-    "random_agent": "episode 1: distance",
-    "own_reward": "of 1000 random steps, loose calls",
-    "vector_worlds": "64 episodes, achieved by chance",
-}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """Runs an example in its short form in a folder of its own; what it printed, and the folder."""
+
+    def run(name: str) -> tuple[str, Path]:
+        folder = tmp_path_factory.mktemp(name)
+        path = next(path for path in EXAMPLES if path.stem == name)
+        command = [sys.executable, "-W", "error", str(path), *SHORT[name]]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        assert result.returncode == 0, result.stderr
+        return result.stdout, folder
+
+    return run
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path):
-    assert len(path.read_text().splitlines()) <= 60
-    command = [sys.executable, "-W", "error", str(path), *SHORT.get(path.stem, [])]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert SAYS[path.stem] in result.stdout
+def test_an_example_is_short_and_has_a_short_form(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) < 60
+    assert lines[0].startswith('"""')
+    assert path.stem in SHORT
+    assert "SpatialSim-Discrim-v0" not in path.read_text() or "spatialsim_env:SpatialSim-Discrim-v0" in path.read_text()
+    assert all(f'add_argument("{option}"' in path.read_text() for option in SHORT[path.stem] if option.startswith("--"))
+
+
+def test_random_agent(said):
+    text, _ = said("random_agent")
+    distances = re.findall(r"^episode \d: distance (\d+\.\d), achieved (True|False)$", text, re.MULTILINE)
+    assert len(distances) == 2
+    assert all((float(distance) <= 1) == (achieved == "True") for distance, achieved in distances)
+
+
+def test_own_reward(said):
+    text, _ = said("own_reward")
+    claimed, true = re.fullmatch(r"of 1000 random steps, loose calls (\d+) achieved; (\d+) are\n", text).groups()
+    assert int(claimed) >= int(true)
+
+
+def test_own_negatives(said):
+    text, folder = said("own_negatives")
+    wrong = [float(share) for share in re.findall(r"certified \w+ *: (\d\.\d+) of the negatives are wrong", text)]
+    assert wrong[0] < wrong[1] == 1
+    right = re.findall(r"trained on (\S+) *: (\d\.\d+) right", text)
+    assert [name for name, _ in right] == ["redrawn", "redrawn+stretched"]
+    assert all((folder / "runs/own_negatives" / name / "model.json").exists() for name, _ in right)
+
+
+def test_swap_reward(said):
+    text, folder = said("swap_reward")
+    title, *rows, _ = text.splitlines()
+    assert title.split() == ["step", "distance", "sparse", "dense", "network", "probability"]
+    table = [[float(value) for value in row.split()] for row in rows]
+    assert [row[0] for row in table] == list(range(13))
+    for _, distance, sparse, dense, network, probability in table:
+        assert sparse == (0 if distance <= 1 else -1)
+        assert dense == pytest.approx(-min(distance, 20), abs=0.01)
+        assert network in (0, -1)
+        assert -1 <= probability <= 0
+    assert table[-1][1] < 0.01 < 1 < table[0][1]
+    assert (folder / "runs/swap_reward/model.json").exists()
+
+
+def test_train_sac_her(said):
+    text, _ = said("train_sac_her")
+    claimed, true = re.findall(r"^(?:its reward says|truly) achieved +(\d\.\d\d), of 50 episodes$", text, re.MULTILINE)
+    assert claimed == true, "the reward is the truth"
+    assert float(true) > 0.3
+
+
+def test_record_video(said):
+    image = pytest.importorskip("moviepy")
+    text, folder = said("record_video")
+    assert "2 of 2 truly achieved" in text
+    videos = sorted((folder / "runs/videos").glob("*.mp4"))
+    assert len(videos) == 2
+    with image.VideoFileClip(str(videos[0])) as clip:
+        assert clip.size == [784, 480]
+        assert clip.n_frames == 16
+
+
+def test_vector_worlds(said):
+    text, _ = said("vector_worlds")
+    assert text.startswith("64 copies, ")
+    assert "64 episodes, achieved by chance at some step: " in text

@@ -110,6 +110,7 @@ def test_requirements_have_lower_bounds_and_only_a_major_version_as_upper():
     upper = {r.name: str(r.specifier) for r in map(Requirement, texts)}
     for name, major in (("gymnasium", "<2"), ("numpy", "<3"), ("torch", "<3"), ("stable-baselines3", "<3")):
         assert major in upper[name]
+    assert all(Requirement(f"numpy{upper['numpy']}").specifier.contains(version) for version in ("1.26.0", "2.0.0"))
 
 
 def requirements() -> list[Requirement]:

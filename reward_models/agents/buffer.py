@@ -22,10 +22,10 @@ from spatialsim_env.tasks import shuffle
 class SimilarityHerReplayBuffer(HerReplayBuffer):
     """``HerReplayBuffer`` whose relabelled goals are random similarities of achieved scenes, objects reordered.
 
-    The similarities are the benchmark's (``transforms.sample``, full rotation), so goals stay within the bounds of
-    the observation space. They come from a generator of the buffer's own, which takes its seed from NumPy's global
-    state when the buffer is made: a model seeds that state, so one ``seed`` of the model gives one stream. The
-    generator is pickled with the buffer and goes on where it was.
+    The similarities are those that the environment draws its goals with (``goal_scale``, ``goal_angle``), so goals stay
+    within the bounds of the observation space. They come from a generator of the buffer's own, which takes its seed
+    from NumPy's global state when the buffer is made: a model seeds that state, so one ``seed`` of the model gives one
+    stream. The generator is pickled with the buffer and goes on where it was.
 
     Args:
         args, options: those of ``HerReplayBuffer``.
@@ -33,6 +33,9 @@ class SimilarityHerReplayBuffer(HerReplayBuffer):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        assert self.env is not None
+        episodes = self.env.get_attr("episodes", 0)[0]
+        self.scales, self.angles = episodes.goal_scale, episodes.goal_angle
         self.rng = np.random.default_rng(np.random.randint(2**31, size=4))  # noqa: NPY002, what SB3 seeds
 
     def _sample_goals(self, batch_indices: NDArray[Any], env_indices: NDArray[Any]) -> NDArray[np.float32]:
@@ -40,4 +43,5 @@ class SimilarityHerReplayBuffer(HerReplayBuffer):
         goals = super()._sample_goals(batch_indices, env_indices)
         scenes, _ = as_batch(goals)
         shuffled = shuffle(scenes, self.rng.random(scenes.shape[:2], np.float32))
-        return transforms.sample(len(scenes), self.rng).apply(shuffled).reshape(goals.shape)
+        similarity = transforms.sample(len(scenes), self.rng, self.scales, self.angles)
+        return similarity.apply(shuffled).reshape(goals.shape)

@@ -20,11 +20,13 @@ from reward_models.checks import is_finite, is_whole, require, require_seed, req
 from spatialsim_env import HORIZON
 
 ALGORITHMS = ("sac", "ppo")
+POLICIES = ("objects", "mlp")
+FEATURES = ("placed", "deep_set", "message_passing")  # the names of set_extractors.EXTRACTORS
 DISCRIMINATION = "spatialsim_env:SpatialSim-Discrim-v0"
 IDENTIFICATION = "spatialsim_env:SpatialSim-Ident-v0"
 SET_ELSEWHERE = {"reward": "train(config, reward)", "max_episode_steps": "horizon", "render_mode": "film"}
 FROM_ONE = ("horizon", "total_steps", "n_envs", "batch_size", "buffer_size", "gradient_steps", "her_goals", "rollout",
-            "checkpoint_every", "episodes")  # fmt: skip
+            "checkpoint_every", "evaluate_every", "episodes")  # fmt: skip
 _DICT_BYTES = 64  # of the empty dictionary that HerReplayBuffer keeps per transition
 
 
@@ -46,7 +48,9 @@ class AgentConfig:
     subprocess: bool = False  # whether each copy has a process of its own
     native: bool = False  # whether all copies are one vector environment: the same episodes in less time
     seed: int = 0  # of the networks, the exploration and the environments
-    net: tuple[int, ...] = (64, 64)  # widths of the hidden layers of actor and critics
+    policy: str = "objects"  # "objects" share one network (object_policy.py); "mlp" reads them as a list
+    features: str = "placed"  # extractor that an "mlp" reads, one of FEATURES
+    net: tuple[int, ...] = (64,)  # widths of the hidden layers of actor and critics; one width for "objects"
     learning_rate: float = 1e-3  # of Adam
     batch_size: int = 256  # transitions
     gamma: float = 0.95  # discount per step
@@ -58,6 +62,7 @@ class AgentConfig:
     her_goals: int = 4  # relabelled transitions per transition kept as it was (sac)
     rollout: int = 256  # steps of each copy per update (ppo)
     checkpoint_every: int = 1_000  # steps
+    evaluate_every: int = 1_000  # steps between evaluations, whose figures are in the learning curve
     episodes: int = 100  # of the evaluation at the end
 
     def __post_init__(self) -> None:
@@ -75,6 +80,7 @@ class AgentConfig:
         if self.native and self.subprocess:
             raise ValueError("native and subprocess are True; accepted is one of them: native copies share a process")
         self._check_env_kwargs()
+        self._check_policy()
         if self.algorithm == "sac":
             self._check_hindsight()
         elif self.batch_size == 1 or self.rollout * self.n_envs % self.batch_size:
@@ -94,6 +100,15 @@ class AgentConfig:
             require(is_finite(value) and holds(value), name, value, accepted)
         fits = isinstance(self.net, tuple) and all(map(is_whole, self.net))
         require(fits, "net", self.net, "a tuple of widths, each an int from 1")
+
+    def _check_policy(self) -> None:
+        require(self.policy in POLICIES, "policy", self.policy, " or ".join(POLICIES))
+        require(self.features in FEATURES, "features", self.features, ", ".join(FEATURES))
+        if self.policy == "objects" and (len(self.net) != 1 or self.features != "placed"):
+            raise ValueError(
+                f'policy is "objects", net {self.net} and features {self.features!r}; accepted are one width and '
+                '"placed": its objects share a network of two hidden layers, and read their ways to their places'
+            )
 
     def _check_env_kwargs(self) -> None:
         require(
@@ -125,6 +140,11 @@ class AgentConfig:
             )
         if self.env_kwargs.get("action_mode") == "discrete":
             raise ValueError('action_mode is "discrete" and algorithm "sac"; "ppo" is the one for discrete actions')
+        if self.env_kwargs.get("terminate_on_success"):
+            raise ValueError(
+                'terminate_on_success is True and algorithm "sac"; hindsight relabels rewards, not the ends of '
+                'episodes: leave it out, or take "ppo"'
+            )
 
     @property
     def capacity(self) -> int:
@@ -190,14 +210,20 @@ def buffer_bytes(config: AgentConfig) -> int:
 CONFIGS = {
     config.name: config
     for config in (
-        AgentConfig("discrim_n3", env_kwargs={"n_objects": 3, "max_turn": 0}),
-        AgentConfig("discrim_n3_turning", env_kwargs={"n_objects": 3}),
-        AgentConfig("discrim_n5", env_kwargs={"n_objects": 5, "max_turn": 0}),
-        AgentConfig("discrim_n8", env_kwargs={"n_objects": 8, "max_turn": 0}),
-        AgentConfig("discrim", env_kwargs={"n_objects": (3, 8)}, net=(128, 128), total_steps=10_000),
-        AgentConfig("ident_n5", IDENTIFICATION, {"n_objects": 5}),
+        AgentConfig("discrim_n3", env_kwargs={"n_objects": 3}, native=True, total_steps=3_000),
+        AgentConfig("discrim_n5", env_kwargs={"n_objects": 5}, native=True),
+        AgentConfig("discrim_n8", env_kwargs={"n_objects": 8}, native=True, total_steps=6_000),
+        AgentConfig("discrim", env_kwargs={"n_objects": (3, 8)}, native=True, total_steps=6_000),
+        AgentConfig("discrim_3_5", env_kwargs={"n_objects": (3, 5)}, native=True),
+        AgentConfig("ident_n5", IDENTIFICATION, {"n_objects": 5}, native=True),
+        AgentConfig("positions_n5", env_kwargs={"n_objects": 5, "criterion": "positions"}, native=True),
+        AgentConfig("pick_place_n3", env_kwargs={"n_objects": 3, "action_mode": "pick_place"}, native=True,
+                    total_steps=6_000),
+        AgentConfig("discrete_n3", env_kwargs={"n_objects": 3, "action_mode": "discrete"}, native=True, horizon=100,
+                    algorithm="ppo", total_steps=256_000, n_envs=64, rollout=50, batch_size=800, entropy=0.01,
+                    checkpoint_every=64_000, evaluate_every=32_000),
     )
-}
+}  # fmt: skip
 
 
 def by_name(name: str) -> AgentConfig:

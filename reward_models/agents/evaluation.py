@@ -6,18 +6,23 @@ difference between what a learned reward calls success and what is one can be re
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from reward_models.agents.configs import AgentConfig
 from reward_models.evaluation import wilson
+from spatialsim_env.scene import as_batch
 
 COPIES = 100  # episodes that are played side by side
+ENDS = ("is_success", "ever_success", "is_success_model", "distance")  # of the last info
 
 
 class Policy(Protocol):
@@ -81,7 +86,7 @@ def evaluate(
     """Play episodes with the deterministic policy. Equal seeds give equal episodes, whatever the policy.
 
     Args:
-        policy: what predicts, or "random" for actions drawn from the action space.
+        policy: what predicts, "random" for actions drawn from the action space, or "expert" for the scripted one.
         config: the environment's; the rest of it is not used.
         reward: a name or a live object: what is asked for its claims.
         episodes: how many.
@@ -92,7 +97,6 @@ def evaluate(
     """
     if episodes < 1:
         raise ValueError(f"episodes is {episodes}; accepted is at least 1")
-    _check_policy(policy)
     blocks = [
         _play(policy, config, reward, range(first, min(first + COPIES, seed + episodes)))
         for first in range(seed, seed + episodes, COPIES)
@@ -104,59 +108,79 @@ def film(
     policy: Policy | str, config: AgentConfig, reward: Any = "sparse", *, seed: int = 10_000
 ) -> list[NDArray[np.uint8]]:
     """Frames (height, width, 3) of one episode, the start included; ``seed`` as of ``evaluate``'s episodes."""
-    _check_policy(policy)
     env = config.make_env(reward, render_mode="rgb_array")
-    observation = _begin(env, seed)
-    frames, over = [np.asarray(env.render())], False
-    while not over:
-        action = _actions(policy, [env], [observation])[0]
-        observation, _, terminated, truncated, _ = env.step(action)
-        over = terminated or truncated
-        frames.append(np.asarray(env.render()))
+    frames = [np.asarray(env.render()) for _ in steps(policy, env, seed)]
     env.close()
     return frames
 
 
-def _check_policy(policy: Policy | str) -> None:
+def steps(policy: Policy | str, env: gym.Env[Any, Any], seed: int) -> Iterator[dict[str, Any]]:
+    """Play one episode in an environment: its ``info`` at the start and after each step.
+
+    Raises:
+        ValueError: a policy of another name.
+    """
+    policy = _settled(policy, env)
+    act = _AtRandom(env.action_space, range(seed, seed + 1)) if isinstance(policy, str) else policy
+    observation, info = env.reset(seed=seed)
+    yield info
+    over = False
+    while not over:
+        actions, _ = act.predict({key: value[None] for key, value in observation.items()}, deterministic=True)
+        observation, _, terminated, truncated, info = env.step(actions[0])
+        yield info
+        over = terminated or truncated
+
+
+def _settled(policy: Policy | str, env: Any) -> Policy | str:
+    """What predicts in an environment, or "random"."""
+    if policy == "expert":
+        from reward_models.agents.policies import ExpertPolicy  # which knows trained agents, and those are evaluated
+
+        return ExpertPolicy(env)
     if isinstance(policy, str) and policy != "random":
-        raise ValueError(f'policy is {policy!r}; accepted are "random" and what has a predict method')
+        raise ValueError(f'policy is {policy!r}; accepted are "random", "expert" and what has a predict method')
+    return policy
 
 
 def _play(policy: Policy | str, config: AgentConfig, reward: Any, seeds: range) -> tuple[NDArray[Any], ...]:
-    first = config.make_env(reward)
-    shared = first.get_wrapper_attr("reward")  # a learned reward is read from its file once
-    envs = [first, *(config.make_env(shared) for _ in seeds[1:])]
-    observations = [_begin(env, seed) for env, seed in zip(envs, seeds, strict=True)]
-    ends: list[dict[str, Any]] = [{} for _ in seeds]
-    ever_claimed = np.zeros(len(envs), bool)
-    running = list(range(len(envs)))
-    while running:
-        actions = _actions(policy, [envs[i] for i in running], [observations[i] for i in running])
-        unfinished = []
-        for i, action in zip(running, actions, strict=True):
-            observations[i], _, terminated, truncated, ends[i] = envs[i].step(action)
-            ever_claimed[i] |= ends[i]["is_success_model"]
-            if not (terminated or truncated):
-                unfinished.append(i)
-        running = unfinished
-    scenes = [env.get_wrapper_attr("scenes") for env in envs]
-    for env in envs:
-        env.close()
-    success, ever, claimed, distance = (
-        np.array([end[name] for end in ends]) for name in ("is_success", "ever_success", "is_success_model", "distance")
+    envs: Any = gym.make_vec(
+        config.env_id, num_envs=len(seeds), autoreset_mode=AutoresetMode.SAME_STEP.value, **config.gym_options(reward)
     )
-    achieved, desired = (np.stack(part) for part in zip(*scenes, strict=True))
+    if not isinstance(reward, str):
+        envs.set_reward(reward)
+    policy = _settled(policy, envs)
+    act = _AtRandom(envs.single_action_space, seeds) if isinstance(policy, str) else policy
+    observations, _ = envs.reset(seed=list(seeds))
+    ends: dict[int, tuple[Any, ...]] = {}  # by copy; what follows the end of its episode is another one
+    ever_claimed = np.zeros(len(seeds), bool)
+    running = np.ones(len(seeds), bool)
+    while running.any():
+        actions, _ = act.predict(observations, deterministic=True)
+        observations, _, terminated, truncated, infos = envs.step(actions)
+        ended = running & (terminated | truncated)
+        going = running & ~ended
+        ever_claimed[going] |= infos["is_success_model"][going]
+        for row in np.flatnonzero(ended).tolist():
+            final, seen = infos["final_info"], infos["final_obs"][row]
+            ever_claimed[row] |= final["is_success_model"][row]
+            ends[row] = (*(final[name][row] for name in ENDS), seen["achieved_goal"], seen["desired_goal"])
+        running = going
+    envs.close()
+    success, ever, claimed, distance, *scenes = (
+        np.stack(part) for part in zip(*(ends[row] for row in range(len(seeds))), strict=True)
+    )
+    achieved, desired = (as_batch(part)[0] for part in scenes)
     return success, ever, claimed, ever_claimed, distance, achieved, desired
 
 
-def _begin(env: gym.Env[Any, Any], seed: int) -> Any:
-    env.action_space.seed(seed)
-    return env.reset(seed=seed)[0]
+class _AtRandom:
+    """Actions drawn from the action space, a stream for each episode."""
 
+    def __init__(self, space: gym.Space[Any], seeds: range) -> None:
+        self.spaces = [copy.deepcopy(space) for _ in seeds]
+        for own, seed in zip(self.spaces, seeds, strict=True):
+            own.seed(seed)
 
-def _actions(policy: Policy | str, envs: list[gym.Env[Any, Any]], observations: list[Any]) -> Any:
-    """One action per environment."""
-    if isinstance(policy, str):
-        return [env.action_space.sample() for env in envs]
-    batch = {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
-    return policy.predict(batch, deterministic=True)[0]
+    def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[NDArray[Any], None]:
+        return np.stack([space.sample() for space in self.spaces]), None

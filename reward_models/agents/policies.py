@@ -1,4 +1,4 @@
-"""A trained agent as a policy of rollouts."""
+"""A trained agent as a policy of rollouts, and the expert of rollouts as the policy of an agent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_models.agents.configs import IDENTIFICATION
+from reward_models.agents.configs import IDENTIFICATION, AgentConfig
 from reward_models.agents.run import AGENT
 from reward_models.agents.training import load_agent
 from reward_models.evaluation import one_thread
+from spatialsim_env.expert import Expert
 from spatialsim_env.files import sha256
 from spatialsim_env.rollouts import World
+from spatialsim_env.scene import as_batch
 
 
 class AgentPolicy:
@@ -40,9 +42,7 @@ class AgentPolicy:
     @property
     def world(self) -> World:
         """Where it was trained."""
-        config = self.agent.config
-        fixed = {"reference_seed": 0} if config.env_id == IDENTIFICATION else {}
-        return World({**fixed, **config.env_kwargs}, config.horizon)
+        return world_of(self.agent.config)
 
     def check(self, world: World) -> None:
         """Refuse a world whose scenes it cannot read, or whose actions are not its own.
@@ -61,7 +61,33 @@ class AgentPolicy:
     def __call__(
         self, achieved: NDArray[np.float32], desired: NDArray[np.float32], rng: np.random.Generator
     ) -> NDArray[Any]:
-        flat = [scenes.reshape(len(scenes), -1) for scenes in (achieved, achieved, desired)]
-        observation = dict(zip(("observation", "achieved_goal", "desired_goal"), flat, strict=True))
         with one_thread():
-            return np.asarray(self.agent.predict(observation)[0])
+            return np.asarray(self.agent.predict(observed(achieved, desired))[0])
+
+
+class ExpertPolicy:
+    """The scripted expert of an environment (protocol ``evaluation.Policy``): an upper bound.
+
+    Args:
+        env: an environment, single or of many copies, whose rules and criterion it knows.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.expert = Expert(env.unwrapped.dynamics, env.unwrapped.criterion)
+
+    def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[NDArray[Any], None]:
+        """Actions for a batch of observations; always the same ones for the same scenes."""
+        achieved, desired = (as_batch(observation[key])[0] for key in ("achieved_goal", "desired_goal"))
+        return self.expert(achieved, desired), None
+
+
+def world_of(config: AgentConfig) -> World:
+    """The world of rollouts that a configuration's environment is."""
+    fixed = {"reference_seed": 0} if config.env_id == IDENTIFICATION else {}
+    return World({**fixed, **config.env_kwargs}, config.horizon)
+
+
+def observed(achieved: NDArray[np.float32], desired: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    """What the environment observes in scenes (B, n_max, 10) and their goals, state as ``observation``."""
+    flat = [scenes.reshape(len(scenes), -1) for scenes in (achieved, achieved, desired)]
+    return dict(zip(("observation", "achieved_goal", "desired_goal"), flat, strict=True))

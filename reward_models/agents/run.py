@@ -38,6 +38,10 @@ _ENTRIES = {"config": dict, "steps": int, "finished": bool, "seconds": (int, flo
             "evaluation": (dict, type(None))}  # fmt: skip
 
 
+class VersionWarning(UserWarning):
+    """An agent of another version than the one that reads it; it may act otherwise than it did."""
+
+
 @dataclass
 class Run:
     """The files of one training."""
@@ -48,16 +52,31 @@ class Run:
     started: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
 
     @classmethod
-    def begin(cls, folder: Path, config: AgentConfig, reward: str | Reward, resume: bool) -> Run:
+    def begin(
+        cls,
+        folder: Path,
+        config: AgentConfig,
+        reward: str | Reward,
+        resume: bool,
+        cloned: dict[str, int] | None = None,
+    ) -> Run:
         """Take up the run of a directory, or make a new one. Nothing is written yet.
+
+        Args:
+            folder: the directory.
+            config: what is trained.
+            reward: of its environment.
+            resume: whether a run that is there is taken up.
+            cloned: what it is cloned from, in place of training on the reward.
 
         Raises:
             FileExistsError: the directory holds this run and ``resume`` is False.
             ValueError: it holds another one, or the reward's name is unknown.
         """
-        wanted = {
+        wanted: dict[str, Any] = {
             "format": FORMAT,
             "config": config.as_json(),
+            "cloned": cloned,
             **reward_source.described(reward, folder),
         }
         if (folder / RECORD).exists():
@@ -85,6 +104,8 @@ class Run:
             for name, value in wanted["config"].items()
             if self.record["config"].get(name) != value
         ]
+        if self.record.get("cloned") != wanted["cloned"]:
+            differing.append(f"cloned is {self.record.get('cloned')} there and {wanted['cloned']} here")
         differing += reward_source.differences(self.record, wanted)
         if differing:
             raise ValueError(f"{self.folder} holds another run: {'; '.join(differing)}. Choose another directory")
@@ -129,6 +150,7 @@ class Run:
         checkpoints = self._checkpoints()
         if not checkpoints:
             return None
+        warn_of_versions(self.folder, self.record)
         model = load_model(self.config, checkpoints[-1] / AGENT, envs, seed=self.config.seed + self.record["steps"])
         if isinstance(model, SAC):
             with warnings.catch_warnings():
@@ -188,6 +210,19 @@ def load_model(config: AgentConfig, path: Path, envs: VecEnv, seed: int | None) 
         raise
     except Exception as error:
         raise ValueError(f"{path} cannot be read as an agent ({type(error).__name__}: {error})") from error
+
+
+def warn_of_versions(directory: Path, record: dict[str, Any]) -> None:
+    """Warn of an agent that another version of this package wrote, or another major one of stable-baselines3."""
+    here, there = _versions(), record.get("versions", {})
+    differing = [
+        f"{name} {there[name]} and is read with {here[name]}"
+        for name, parts in (("spatialsim-env", None), ("stable-baselines3", 1))
+        if name in there and there[name].split(".")[:parts] != here[name].split(".")[:parts]
+    ]
+    if differing:
+        text = f"{directory} was written with {', with '.join(differing)}; evaluate it before you rely on it"
+        warnings.warn(f"{text}, or train it again", VersionWarning, stacklevel=3)
 
 
 def _versions() -> dict[str, str]:

@@ -30,13 +30,26 @@ from reward_models.agents import reward_source
 from reward_models.agents.buffer import SimilarityHerReplayBuffer
 from reward_models.agents.configs import AgentConfig, buffer_bytes
 from reward_models.agents.evaluation import Evaluation, evaluate
-from reward_models.agents.extractor import PlacedGoalExtractor
-from reward_models.agents.run import AGENT, CURVE, RECORD, Run, learning_curve, load_model, read_record
+from reward_models.agents.fit import check_fit
+from reward_models.agents.object_policy import ObjectPPOPolicy, ObjectSACPolicy
+from reward_models.agents.run import (
+    AGENT,
+    CURVE,
+    RECORD,
+    Run,
+    learning_curve,
+    load_model,
+    read_record,
+    warn_of_versions,
+)
+from reward_models.agents.set_extractors import EXTRACTORS
 from reward_models.agents.vec_env import SpatialSimVecEnv
+from spatialsim_env.dynamics import MODES
 from spatialsim_env.rewards import Reward
 
 STEPS_COLUMN = "time/total_timesteps"
 WINDOW = 100  # episodes of the running means
+EVALUATION_SEED = 20_000  # of evaluations during the training; the one at its end has episodes of its own
 
 
 @dataclass(frozen=True)
@@ -98,20 +111,23 @@ class _WorkerMaker:
 def make_model(config: AgentConfig, envs: VecEnv) -> BaseAlgorithm:
     """An untrained agent of a configuration."""
     common: dict[str, Any] = {
-        "policy": "MultiInputPolicy",
         "env": envs,
         "learning_rate": config.learning_rate,
         "batch_size": config.batch_size,
         "gamma": config.gamma,
         "ent_coef": config.entropy,
-        "policy_kwargs": {"net_arch": list(config.net), "features_extractor_class": PlacedGoalExtractor},
+        "policy_kwargs": {"net_arch": list(config.net), "features_extractor_class": EXTRACTORS[config.features]},
         "stats_window_size": WINDOW,
         "seed": config.seed,
         "device": "cpu",
     }
+    of_objects = config.policy == "objects"
+    if of_objects:
+        common["policy_kwargs"]["action_mode"] = config.env_kwargs.get("action_mode", MODES[0])
     if config.algorithm == "ppo":
-        return PPO(n_steps=config.rollout, **common)
+        return PPO(ObjectPPOPolicy if of_objects else "MultiInputPolicy", n_steps=config.rollout, **common)
     return SAC(
+        ObjectSACPolicy if of_objects else "MultiInputPolicy",
         buffer_size=config.capacity,
         learning_starts=config.learning_starts,
         train_freq=1,
@@ -150,21 +166,23 @@ def train(
 
     Raises:
         FileExistsError: the directory holds a run and ``resume`` is False.
-        ValueError: the directory holds a run of another configuration or reward, or names are unknown.
+        ValueError: the directory holds a run of another configuration or reward, names are unknown, or the reward
+            does not fit the environment (``fit.check_fit``, which also warns).
     """
     folder = Path(directory)
     reward = reward_source.settled(reward)
     run = Run.begin(folder, config, reward, resume)
     if run.record["finished"]:
         return load_agent(folder, reward)
+    check_fit(config, reward)
     if progress:
         print(f"{config.name}: the replay buffer takes {buffer_bytes(config) / 1e6:.1f} MB")
-    with _undisturbed():
+    with undisturbed():
         envs = make_envs(config, reward)
         try:
             model = run.restored(envs) or make_model(config, envs)
             run.write()
-            _learn(model, run, progress, tensorboard)
+            _learn(model, run, reward, progress, tensorboard)
             evaluation = evaluate(model, config, reward, episodes=config.episodes)
             run.finish(model, evaluation)
         except BaseException:
@@ -183,13 +201,13 @@ def _close(envs: VecEnv) -> None:
             process.join()
 
 
-def _learn(model: BaseAlgorithm, run: Run, progress: bool, tensorboard: bool) -> None:
+def _learn(model: BaseAlgorithm, run: Run, reward: str | Reward, progress: bool, tensorboard: bool) -> None:
     remaining = run.config.total_steps - model.num_timesteps
     if remaining <= 0:
         return
     logger, watcher = (
         _logger(run.folder, model.num_timesteps, tensorboard),
-        _Watcher(run, model.num_timesteps, progress),
+        _Watcher(run, reward, model.num_timesteps, progress),
     )
     model.set_logger(logger)
     try:
@@ -212,14 +230,15 @@ def _logger(folder: Path, steps: int, tensorboard: bool) -> Logger:
 
 
 class _Watcher(BaseCallback):
-    """Logs the truth and the plugged-in reward apart, saves checkpoints, moves the bar."""
+    """Logs the truth and the plugged-in reward apart, evaluates, saves checkpoints, moves the bar."""
 
-    def __init__(self, run: Run, steps: int, progress: bool) -> None:
+    def __init__(self, run: Run, reward: str | Reward, steps: int, progress: bool) -> None:
         super().__init__()
-        self.run = run
+        self.run, self.reward = run, reward
         self.claimed: deque[bool] = deque(maxlen=WINDOW)
         self.ever: deque[bool] = deque(maxlen=WINDOW)
         self.next_checkpoint = steps + run.config.checkpoint_every
+        self.next_evaluation = steps + run.config.evaluate_every
         self.bar = tqdm(
             desc=run.config.name, total=run.config.total_steps, initial=steps, unit="step", disable=not progress
         )
@@ -240,6 +259,12 @@ class _Watcher(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
+        config = self.run.config
+        if self.next_evaluation <= self.num_timesteps < config.total_steps:
+            self.next_evaluation = self.num_timesteps + config.evaluate_every
+            ends = evaluate(self.model, config, self.reward, episodes=config.episodes, seed=EVALUATION_SEED)
+            self.logger.record("eval/success_rate", ends.success_rate)
+            self.logger.record("eval/success_rate_model", ends.claimed_rate)
         if self.next_checkpoint <= self.num_timesteps < self.run.config.total_steps:
             self.next_checkpoint = self.num_timesteps + self.run.config.checkpoint_every
             self.run.save_checkpoint(self.model)
@@ -248,7 +273,8 @@ class _Watcher(BaseCallback):
 def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = None) -> Agent:
     """A finished agent, with one copy of the environment it was trained in.
 
-    Load only what you trust: stable-baselines3's format holds pickles.
+    Load only what you trust: stable-baselines3's format holds pickles. An agent of another version gets a
+    ``run.VersionWarning``.
 
     Args:
         directory: of the run.
@@ -272,12 +298,13 @@ def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = 
     except ValueError as error:
         raise ValueError(f"{folder / RECORD}: {error}") from error
     reward = reward_source.found_again(record, folder) if reward is None else reward_source.settled(reward)
+    warn_of_versions(folder, record)
     envs = make_envs(replace(config, subprocess=False), reward, n_envs=1)
     return Agent(load_model(config, folder / AGENT, envs, seed=None), config, reward, record)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """One torch thread inside; the thread count and the global random states are given back."""
     threads, python, numpy_state = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     torch.set_num_threads(1)
@@ -288,3 +315,25 @@ def _undisturbed() -> Iterator[None]:
         torch.set_num_threads(threads)
         random.setstate(python)
         np.random.set_state(numpy_state)  # noqa: NPY002
+
+
+def transferred(agent: Agent, config: AgentConfig) -> Agent:
+    """An agent with the same weights in another environment, as one with more objects than it was trained with.
+
+    Args:
+        agent: whose policy attends to objects, and so has weights for any number of them.
+        config: of the environment; same algorithm and action mode.
+
+    Raises:
+        ValueError: its policy is a perceptron, or the weights do not fit.
+    """
+    if agent.config.policy != "objects":
+        raise ValueError(f'policy is {agent.config.policy!r}; accepted is "objects", whose weights fit any number')
+    there = replace(config, policy=agent.config.policy, net=agent.config.net, n_envs=1, subprocess=False)
+    with undisturbed():
+        model = make_model(there, make_envs(there, agent.reward))
+    try:
+        model.policy.load_state_dict(agent.model.policy.state_dict())
+    except RuntimeError as error:
+        raise ValueError(f"the weights of {agent.config.name} do not fit {config.name}: {error}") from error
+    return Agent(model, config, agent.reward, agent.record)

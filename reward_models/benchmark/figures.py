@@ -39,7 +39,7 @@ def png(figure: Any) -> bytes:
     return out.getvalue()
 
 
-def _figure(width: float, height: float) -> Any:
+def blank_figure(width: float, height: float) -> Any:
     """An empty figure, in inches, that belongs to no display and no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def samples(seed: int = 0) -> Any:
         "negative": drawn.target[drawn.label == 0][0],
     }
     window = _window(list(scenes.values()))
-    figure = _figure(10, 3.9)
+    figure = blank_figure(10, 3.9)
     for axes, (name, scene) in zip(figure.subplots(1, len(scenes)), scenes.items(), strict=True):
         axes.imshow(picture(scene, 600, window), extent=(*window[0], *window[1]), interpolation="antialiased")
         axes.add_patch(_arena())
@@ -108,7 +108,7 @@ def heat_maps(results: Results, task: str) -> Any | None:
         return None
     lines = 1 + (len(shown) > 3)
     columns = math.ceil(len(shown) / lines)
-    figure = _figure(2.9 * columns + 1, 3.1 * lines + 1)
+    figure = blank_figure(2.9 * columns + 1, 3.1 * lines + 1)
     grid = figure.subplots(lines, columns, squeeze=False)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
@@ -164,7 +164,7 @@ def curves(results: Results, task: str) -> Any | None:
     logs = {(model, group): _logs(results.runs(cells_of(task, model, group))) for model in models for group in GROUPS}
     if not any(len(log) for log in logs.values()):
         return None
-    figure = _figure(12, 6.5)
+    figure = blank_figure(12, 6.5)
     grid = figure.subplots(2, len(GROUPS), sharex=True, sharey="row")
     for column, group in enumerate(GROUPS):
         accuracy, loss = grid[:, column]

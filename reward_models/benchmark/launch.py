@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from reward_models.benchmark import runner
 from reward_models.benchmark.experiments import Cell
@@ -17,6 +18,8 @@ from reward_models.benchmark.runner import Bench, Outcome
 BACKENDS = {"loky": 1, "ray": -1}  # passes at a time by default; -1 is joblib's for all CPUs, of the cluster here
 DAY = 24 * 60  # minutes
 SUBMITTED = "slurm"  # folder of submitit's logs in the work folder
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def outcomes(
@@ -32,7 +35,7 @@ def outcomes(
 
     Raises:
         ValueError: an unknown backend, or no job; or what ``Bench.check`` refuses.
-        runner.NoSpaceLeft: the disk is full.
+        claims.NoSpaceLeft: the disk is full.
         RuntimeError: a worker was killed; the rows that were written stay.
     """
     if backend not in BACKENDS:
@@ -44,10 +47,15 @@ def outcomes(
     bench.check(cells)
     if jobs == 1:
         return (runner.run(cell, bench, progress=progress) for cell in cells)
-    return _in_parallel(cells, bench, jobs, backend)
+    return in_parallel(partial(runner.run, bench=bench), cells, jobs, backend)
 
 
-def _in_parallel(cells: Sequence[Cell], bench: Bench, jobs: int, backend: str) -> Iterator[Outcome]:
+def in_parallel(run: Callable[[T], R], runs: Sequence[T], jobs: int, backend: str = "loky") -> Iterator[R]:
+    """What ``run`` makes of each of ``runs``, several at a time, as it ends; from Ray when all have ended.
+
+    Raises:
+        RuntimeError: a worker was killed.
+    """
     from joblib import Parallel, delayed, parallel_config
 
     options: dict[str, Any] = {"inner_max_num_threads": 1}
@@ -57,7 +65,7 @@ def _in_parallel(cells: Sequence[Cell], bench: Bench, jobs: int, backend: str) -
         options, return_as, killed = {}, "list", _register_ray()  # all that this backend offers
     try:
         with parallel_config(backend, n_jobs=jobs, **options):
-            calls = (delayed(runner.run)(cell, bench) for cell in cells)
+            calls = (delayed(run)(each) for each in runs)
             yield from Parallel(return_as=return_as, batch_size=1)(calls)
     except killed as error:
         raise RuntimeError(

@@ -61,15 +61,15 @@ def write(results: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
     shown = _tables(known)
     left = outstanding(known, cells)
     for table in (*shown, left, tables.runs(known)):
-        _put(folder / "tables" / f"{table.name}.csv", table.csv().encode())
+        put(folder / "tables" / f"{table.name}.csv", table.csv().encode())
     for drawing in drawings:
         if drawing.png is None:
             (folder / drawing.path).unlink(missing_ok=True)
         else:
-            _put(folder / drawing.path, drawing.png)
+            put(folder / drawing.path, drawing.png)
     text = _markdown(known, cells, shown, drawings, left)
-    _put(folder / PAGE, page(text, {drawing.path: drawing.png or b"" for drawing in drawings}).encode())
-    _put(folder / MARKDOWN, text.encode())
+    put(folder / PAGE, page(text, {drawing.path: drawing.png or b"" for drawing in drawings}).encode())
+    put(folder / MARKDOWN, text.encode())
     return folder / MARKDOWN
 
 
@@ -83,7 +83,8 @@ def _require_packages() -> None:
     import_pygame()
 
 
-def _put(path: Path, content: bytes) -> None:
+def put(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
     with replaced(path) as temporary:
         temporary.write_bytes(content)
 

@@ -120,7 +120,7 @@ def of_cell(results: Path, cell: Cell) -> list[Row] | None:
         wrong.append(f"it holds {', '.join(row['id'] for row in rows)}, where the study has {', '.join(cell.ids)}")
     if wrong:
         raise RowError(
-            f"{path} holds other runs than the study at version {experiments.VERSION}: {_named(wrong)}; give another "
+            f"{path} holds other runs than the study at version {experiments.VERSION}: {named(wrong)}; give another "
             "folder of results, or remove the file and its runs are made again"
         )
     return rows
@@ -147,7 +147,7 @@ def read(results: Path, *, quick: bool | None = None) -> list[Row]:
     wrong = min(found.values(), key=len)
     if wrong:
         raise RowError(
-            f"{folder} holds rows of other runs than the study: {_named(wrong)}; remove their files, or keep them in "
+            f"{folder} holds rows of other runs than the study: {named(wrong)}; remove their files, or keep them in "
             "another folder of results"
         )
     order = {run: place for place, run in enumerate(run for cell in experiments.CELLS.values() for run in cell.ids)}
@@ -176,10 +176,10 @@ def _of_its_file(path: Path, folder: Path) -> list[Row]:
 def _refuse_other_versions(rows: Sequence[Row]) -> None:
     others = [row for row in rows if row["version"] != experiments.VERSION]
     if others:
-        named = _named([f"{row['id']} is of version {row['version']}, commit {row['commit']}" for row in others])
+        said = named([f"{row['id']} is of version {row['version']}, commit {row['commit']}" for row in others])
         raise RowError(
             f"{len(others)} of {len(rows)} rows are results of another version of the code, which is at version "
-            f"{experiments.VERSION}: {named}; versions are not mixed: remove these files and run the cells again"
+            f"{experiments.VERSION}: {said}; versions are not mixed: remove these files and run the cells again"
         )
 
 
@@ -212,7 +212,7 @@ def _total(name: str, run: str, measured: Any) -> int:
     raise RowError(f"{run}: accuracy on {name} is {measured!r}; accepted is 0 <= correct <= total")
 
 
-def _named(problems: Sequence[str]) -> str:
+def named(problems: Sequence[str]) -> str:
     """The first few, and how many more there are."""
     more = len(problems) - NAMED
     return "; ".join(problems[:NAMED]) + (f"; and {more} more" if more > 0 else "")

@@ -1,10 +1,9 @@
 """One pass of the study: claim it, run it or go on with it, and write its rows as the last act.
 
-A pass is claimed by a lock (flock) on ``results/.claims/<cell>.lock``, which the kernel frees when the process ends,
-however it ends. A pass that another process has claimed is skipped. What a killed process leaves in
-``work/v1/<cell>/<hash>``, a hash of all that is run and of where its rows go, is gone on with by the next one that
-comes to it, or begun again where its state is damaged. When the rows are written, that folder goes. On a network file
-system claims need flock to work across the nodes (NFS from version 4, Lustre mounted with ``flock``).
+A pass is claimed by a lock on ``results/.claims/<cell>.lock`` (``claims.py``). A pass that another process has claimed
+is skipped. What a killed process leaves in ``work/v1/<cell>/<hash>``, a hash of all that is run and of where its rows
+go, is gone on with by the next one that comes to it, or begun again where its state is damaged. When the rows are
+written, that folder goes.
 
 An exception in a pass is a row with its last line, and its traceback stays in the work folder; the study goes on.
 Only a full disk ends it.
@@ -12,7 +11,6 @@ Only a full disk ends it.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import shutil
@@ -27,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
-from reward_models import evaluation, stored_sets
+from reward_models import claims, evaluation, stored_sets
 from reward_models.benchmark import experiments, heat_map, rows, rules
 from reward_models.benchmark.experiments import DATA_SEED, Cell, RuleCell, TrainedCell
 from reward_models.benchmark.rows import Row
+from reward_models.claims import PATIENCE, last_line, refuse_full_disk
 from reward_models.models import RewardModel
 from reward_models.training import DamagedState, EpochLog, read_logs, train_together
 from reward_models.training_config import VALID
@@ -43,11 +42,6 @@ from spatialsim_env.tasks import Samples
 
 DONE, FAILED, RUNNING, MISSING = STATES = ("done", "failed", "running", "missing")
 CLAIMS, TRACEBACK = ".claims", "error.txt"
-PATIENCE = 0.3  # seconds for which a lock may be held by someone who only looks whether it is
-
-
-class NoSpaceLeft(OSError):
-    """The disk is full, which no other pass would survive either."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +72,7 @@ class Bench:
 
     def claim(self, cell: Cell, patience: float = 0.0) -> AbstractContextManager[Any]:
         """Hold the claim on a pass; raises ``filelock.Timeout`` if another process has it for ``patience`` seconds."""
-        lock = self.lock(cell)
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(lock).acquire(timeout=patience)
+        return claims.claim(self.lock(cell), patience)
 
     def check(self, cells: Sequence[Cell]) -> None:
         """Refuse what would fail in every pass, before the first one.
@@ -123,7 +115,7 @@ def run(cell: Cell, bench: Bench, *, progress: bool | None = False) -> Outcome:
         progress: show a bar; None where standard error is a terminal.
 
     Raises:
-        NoSpaceLeft: the disk is full; what was done up to the last epoch is kept, if it could be written.
+        claims.NoSpaceLeft: the disk is full; what was done up to the last epoch is kept, if it could be written.
         rows.RowError: its file of rows is damaged, or holds other runs.
     """
     if _is_over(cell, bench) and not bench.folder(cell).exists():
@@ -144,17 +136,7 @@ def states(cell: Cell, bench: Bench) -> dict[str, str]:
     found = rows.of_cell(bench.results, cell)
     if found is not None:
         return {row["id"]: DONE if row["error"] is None else FAILED for row in found}
-    return dict.fromkeys(cell.ids, RUNNING if _is_claimed(cell, bench) else MISSING)
-
-
-def _is_claimed(cell: Cell, bench: Bench) -> bool:
-    if not bench.lock(cell).exists():
-        return False
-    try:
-        with bench.claim(cell):
-            return False
-    except Timeout:
-        return True
+    return dict.fromkeys(cell.ids, RUNNING if claims.is_claimed(bench.lock(cell)) else MISSING)
 
 
 def _is_over(cell: Cell, bench: Bench) -> bool:
@@ -188,34 +170,16 @@ def _run_claimed(cell: Cell, bench: Bench, progress: bool | None) -> Outcome:
         try:
             found = _rows(cell, bench, folder, progress)
         except Exception as error:
-            _refuse_full_disk(error, cell)
+            refuse_full_disk(error, cell.name)
             (folder / TRACEBACK).write_text(traceback.format_exc())
-            found = [_row(cell, bench, seed, error=_line(error)) for seed in cell.seeds]
+            found = [_row(cell, bench, seed, error=last_line(error)) for seed in cell.seeds]
         rows.write(bench.results, cell, found)
     except OSError as error:
-        _refuse_full_disk(error, cell)
+        refuse_full_disk(error, cell.name)
         raise
     if not (folder / TRACEBACK).exists():
         shutil.rmtree(folder, ignore_errors=True)
     return _outcome(cell, found, new=True, seconds=time.perf_counter() - start)
-
-
-def _refuse_full_disk(error: BaseException, cell: Cell) -> None:
-    """Raise NoSpaceLeft if that is what lies behind an error."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoSpaceLeft(
-                cause.errno,
-                f"no space left on the disk while {cell.name} was run; no row of it was written. Make room, and the "
-                "same command goes on",
-            ) from error
-        cause = cause.__cause__ or cause.__context__
-
-
-def _line(error: Exception) -> str:
-    """The last line of a traceback."""
-    return traceback.format_exception_only(error)[-1].strip().splitlines()[0]
 
 
 def _row(cell: Cell, bench: Bench, seed: int, **changes: Any) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from reward_models import checkpoint, cli, models
+from reward_models import cli
 from reward_models.cli import app, objects
 from spatialsim_env import datasets
 
@@ -22,13 +21,6 @@ def run(*arguments: object) -> str:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output + str(result.exception)
     return result.output
-
-
-@pytest.fixture
-def matching(tmp_path):
-    """The folder of an untrained matching network."""
-    checkpoint.save(models.create("matching"), tmp_path / "matching", {"name": "discrimination"})
-    return tmp_path / "matching"
 
 
 def test_help_names_every_command_and_teaches():
@@ -85,20 +77,6 @@ def test_train_evaluate_and_again(model, options, n_weights, tmp_path):
     assert all("the truth 1.0000" in line for line in lines[1:])
 
 
-def test_an_agent_on_a_learned_reward(matching, tmp_path):
-    assert "discrim_n3" in run("agent", "list")
-    out = tmp_path / "agent"
-    text = run("agent", "train", "discrim_n3", "--out", out, "--reward", f"{matching}:dense", "--steps", 404)
-    assert "404 steps" in text
-    assert "truly achieved" in text
-    ends = json.loads(run("agent", "evaluate", out, "--episodes", 5, "--json"))
-    assert ends["episodes"] == 5
-    assert "its reward says achieved" in run("agent", "evaluate", out, "--episodes", 2)
-    run("render", tmp_path / "start.png", "--agent", out)
-    run("render", tmp_path / "end.PNG", "--agent", out, "--last")
-    assert (tmp_path / "start.png").read_bytes() != (tmp_path / "end.PNG").read_bytes()
-
-
 def test_render(tmp_path):
     image = pytest.importorskip("PIL.Image")
     run("render", tmp_path / "one.png", "--n-objects", "4")
@@ -121,11 +99,7 @@ def test_render(tmp_path):
         (["train", "matching", "--out", "x", "--reference-seed", "1"], "--reference-seed and matching contradict"),
         (["train", "matching", "--out", "x", "--samples", "0"], "samples_per_stage is 0"),
         (["evaluate", "no/model"], "model.json does not exist"),
-        (["agent", "train", "discrim_n99", "--out", "x"], "'discrim_n99' is unknown"),
-        (["agent", "train", "discrim_n3", "--out", "x", "--reward", "no/model"], "model.json does not exist"),
-        (["agent", "evaluate", "no/agent"], "no/agent/agent.json does not exist"),
-        (["render", "a.png", "--agent", "b", "--n-objects", "5"], "--agent and --n-objects contradict"),
-        (["render", "picture.bmp"], "accepted are .png and .gif"),
+        (["render", "picture.bmp"], "accepted are .png, .gif and .mp4"),
     ],
 )
 def test_errors_are_one_line_and_exit_with_1(arguments, message, monkeypatch, capsys, tmp_path):

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from stable_baselines3.common.env_checker import check_env as sb3_check_env
 from torchvision.models import resnet18
 
 import spatialsim_env
@@ -218,6 +219,7 @@ def test_inside_an_environment(folder, model):
     env_id = DISCRIM if model.two_inputs else IDENT
     env = gym.make(env_id, reward=f"{folder}:dense", n_objects=5)
     testing.assert_environment(env)
+    sb3_check_env(env.unwrapped)
     observation, _ = env.reset(seed=0)
     achieved, desired = observation["achieved_goal"][None], observation["desired_goal"][None]
     pair = (desired, achieved) if model.two_inputs else (achieved,)

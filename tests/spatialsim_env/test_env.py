@@ -216,6 +216,21 @@ def test_step_before_reset():
         make(render_mode="rgb_array").unwrapped.render()
 
 
+def test_stepping_after_the_end_and_closing_twice():
+    """Nothing begins anew by itself: the world goes on and every step says that the horizon is passed."""
+    limited, unlimited = make(n_objects=3, max_episode_steps=2), make(n_objects=3, max_episode_steps=-1)
+    first = limited.reset(seed=0)[0]
+    unlimited.reset(seed=0)
+    actions = [limited.action_space.sample() for _ in range(4)]
+    steps = [(limited.step(action), unlimited.step(action)) for action in actions]
+    assert [one[3] for one, _ in steps] == [False, True, True, True]
+    for one, other in steps:
+        np.testing.assert_equal(one[:3] + one[4:], other[:3] + other[4:])
+    limited.close()
+    limited.close()
+    np.testing.assert_equal(limited.reset(seed=0)[0], first)
+
+
 # --- rewards and goals ---------------------------------------------------------------------------------------------
 
 
@@ -379,6 +394,16 @@ def test_identification_has_one_goal():
     assert other.reset(seed=0)[0]["desired_goal"].tobytes() not in goals_seen
 
 
+def test_wrappers_hand_on_what_hindsight_calls():
+    """Gymnasium#535: those of ``gym.make``, and gymnasium's own around them."""
+    env = gym.wrappers.RecordEpisodeStatistics(make(n_objects=3, max_episode_steps=5))
+    observation, _ = env.reset(seed=0)
+    pair = observation["achieved_goal"], observation["desired_goal"]
+    assert env.get_wrapper_attr("compute_reward")(*pair, {}) == -1
+    env.get_wrapper_attr("set_reward")(Half())
+    assert env.get_wrapper_attr("compute_reward")(*pair, {}) == 0
+
+
 # --- options -------------------------------------------------------------------------------------------------------
 
 
@@ -456,9 +481,11 @@ def test_seeded_trajectories_are_equal_after_other_episodes(env_id):
     assert state == global_random_state()
 
 
-def test_unseeded_resets_differ():
+@pytest.mark.parametrize(("env_id", "key"), [(DISCRIM, "desired_goal"), (IDENT, "achieved_goal")])
+def test_unseeded_resets_differ(env_id, key):
     """ViZDoom#695."""
-    assert make().reset()[0]["desired_goal"].tobytes() != make().reset()[0]["desired_goal"].tobytes()
+    first, second = make(env_id), make(env_id)
+    assert len({env.reset()[0][key].tobytes() for env in (first, second, first)}) == 3
 
 
 def reset_hashes(env_id: str) -> list[str]:
@@ -518,14 +545,19 @@ def test_spec_round_trips_through_json():
     assert again.unwrapped.criterion == env.unwrapped.criterion
 
 
-def test_gymnasiums_own_vectors():
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_gymnasiums_own_vectors(mode):
     """Gymnasium#952, #983."""
-    envs = gym.make_vec(DISCRIM, num_envs=3, vectorization_mode="sync", max_episode_steps=5, n_objects=3)
+    pytest.importorskip("pygame")
+    options = {"max_episode_steps": 5, "render_mode": "rgb_array", "n_objects": 3}
+    kwargs = {"context": "spawn"} if mode == "async" else {}
+    envs = gym.make_vec(DISCRIM, num_envs=2, vectorization_mode=mode, vector_kwargs=kwargs, **options)
     envs.reset(seed=0)
     for _ in range(5):
         _, _, _, truncated, infos = envs.step(envs.action_space.sample())
     assert truncated.all()
-    assert infos["distance"].shape == (3,)
+    assert infos["distance"].shape == (2,)
+    assert [frame.dtype for frame in envs.render()] == [np.uint8] * 2
     envs.close()
 
 

@@ -162,7 +162,9 @@ one = scene.sample([5], 5, np.random.default_rng(0))[0]
 
 
 def test_arrays_need_no_display_and_open_none():
+    """gym#3037, #2936."""
     code = """
+import gymnasium as gym
 from spatialsim_env.pictures import picture
 from spatialsim_env.rendering import Viewer
 viewer = Viewer("rgb_array")
@@ -171,8 +173,12 @@ plain = picture(one)
 import pygame
 print(image.std() > 0, plain.std() > 0, pygame.display.get_init())
 viewer.close()
+env = gym.make("spatialsim_env:SpatialSim-Discrim-v0", render_mode="rgb_array")
+env.reset(seed=0)
+print(env.render().std() > 0, pygame.display.get_init())
+env.close()
 """
-    assert run(SCENE + code)[-1] == "True True False"
+    assert run(SCENE + code)[-2:] == ["True True False", "True False"]
 
 
 def test_a_window_without_a_display_is_a_clear_error():
@@ -347,25 +353,34 @@ def screen() -> Iterator[str]:
         server.terminate()
 
 
-def test_fifty_windows_on_a_real_screen_leave_nothing_behind(screen):
+def test_fifty_environments_on_a_real_screen_leave_nothing_behind(screen):
+    """MAgent2#79, gym#2684: windows, threads, files, events."""
     code = """
-import os, threading
+import gc, os, threading
+import gymnasium as gym
 import pygame
 from spatialsim_env.rendering import Viewer
 def held():
-    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), threading.active_count()
+    gc.collect()
+    left = sum(isinstance(thing, (Viewer, pygame.Surface, pygame.Window)) for thing in gc.get_objects())
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), threading.active_count(), left
 seen = []
-for _ in range(50):
-    viewer = Viewer("human", fps=0)
-    viewer.draw(one, one, 1.0, True, 0)
-    assert pygame.display.get_init() and pygame.display.get_driver() == "x11" and viewer.is_open
-    viewer.close()
-    viewer.close()
+for seed in range(50):
+    env = gym.make("spatialsim_env:SpatialSim-Discrim-v0", render_mode="human", n_objects=3)
+    env.reset(seed=seed)
+    assert pygame.display.get_init() and pygame.display.get_driver() == "x11" and env.unwrapped._viewer.is_open
+    pygame.event.post(pygame.event.Event(pygame.USEREVENT))
+    env.step(env.action_space.sample())
+    assert not pygame.event.get(pygame.USEREVENT)
+    env.close()
+    env.close()
     assert not pygame.display.get_init() and not pygame.font.get_init()
-    seen.append(held())
-print(seen[0], seen[-1])
+    del env
+    if seed in (0, 49):
+        seen.append(held())
+print(*seen)
 """
-    first, last = run(SCENE + code, DISPLAY=screen)[-1].split(") (")
+    first, last = run(code, DISPLAY=screen)[-1].split(") (")
     assert first.strip("()") == last.strip("()")
 
 

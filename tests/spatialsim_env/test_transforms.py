@@ -127,11 +127,18 @@ def test_the_argument_is_kept_and_rows_are_independent():
 # --- the benchmark's similarities -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("max_rotation", [0.1 * np.pi, 2 * np.pi])
-def test_ranges(max_rotation):
-    similarity = transforms.sample(20_000, np.random.default_rng(1), max_rotation)
-    assert chance.uniform_fits(similarity.scale, 0.5, 2)
-    assert chance.uniform_fits(similarity.angle, 0, max_rotation)
+@pytest.mark.parametrize(
+    ("ranges", "scales", "angles"),
+    [
+        ({}, (0.5, 2), (0, 2 * np.pi)),
+        ({"angles": (0, 0.1 * np.pi)}, (0.5, 2), (0, 0.1 * np.pi)),
+        ({"scales": (2, 2.5), "angles": (1, 3)}, (2, 2.5), (1, 3)),
+    ],
+)
+def test_ranges(ranges, scales, angles):
+    similarity = transforms.sample(20_000, np.random.default_rng(1), **ranges)
+    assert chance.uniform_fits(similarity.scale, *scales)
+    assert chance.uniform_fits(similarity.angle, *angles)
     for axis in range(2):
         assert chance.uniform_fits(similarity.translation[:, axis], -20, 20)
     parts = np.column_stack([similarity.scale, similarity.angle, similarity.translation])
@@ -139,7 +146,7 @@ def test_ranges(max_rotation):
 
 
 def test_no_rotation():
-    assert not transforms.sample(100, np.random.default_rng(2), max_rotation=0.0).angle.any()
+    assert not transforms.sample(100, np.random.default_rng(2), angles=(0.0, 0.0)).angle.any()
 
 
 def test_the_same_state_gives_the_same_bits():

@@ -96,6 +96,7 @@ def test_parity_with_episodes_that_end_at_different_steps(env_id, mode):
         {"action_mode": "discrete", "max_turn": 0},
         {"criterion": "positions", "tolerances": (2.0, 1.0, 1.0), "terminate_on_success": True},
         {"orientation": "visual", "start": "mixture", "reward": "dense"},
+        {"goal_scale": (2.1, 2.3), "goal_angle": (1.0, 1.5)},
     ],
     ids=lambda options: next(iter(options)),
 )

@@ -7,7 +7,7 @@ import pytest
 from reward_models.agents.configs import AgentConfig
 from reward_models.agents.training import make_envs, make_model
 from spatialsim_env import goals
-from spatialsim_env.scene import COLOR, SIZE, as_batch, count, present
+from spatialsim_env.scene import COLOR, ORIENTATION, SIZE, as_batch, count, present
 
 CONFIG = AgentConfig(
     "buffer", env_kwargs={"n_objects": (2, 5)}, horizon=6, n_envs=2, learning_starts=20, total_steps=240, batch_size=32
@@ -60,6 +60,20 @@ def test_goals_are_transformed_and_reordered(buffer):
     assert scale.min() < -0.3
     assert scale.max() > 0.3
     assert len(np.unique(scale.round(5))) > 0.9 * len(scale)
+
+
+def test_goals_are_scaled_and_turned_as_the_environments_are():
+    """What is held out of the environment's goals does not come back through hindsight."""
+    ranges = {"goal_scale": (2.1, 2.3), "goal_angle": (1.0, 1.5)}
+    model = filled_model(replace(CONFIG, env_kwargs={"n_objects": 4, "max_turn": 0, **ranges}), rounds=20)
+    relabelled, source = (as_batch(x)[0] for x in final_goals(model.replay_buffer))
+    model.get_env().close()
+    scales = relabelled[..., SIZE].sum(axis=1) / source[..., SIZE].sum(axis=1)
+    angles = (relabelled[..., ORIENTATION].sum(axis=1) - source[..., ORIENTATION].sum(axis=1)) / 4
+    for values, (low, high) in zip((scales, angles), ranges.values(), strict=True):
+        assert values.min() >= low - 1e-4
+        assert values.max() <= high + 1e-4
+        assert np.ptp(values) > 0.5 * (high - low)
 
 
 def test_goals_are_in_the_observation_space_with_padding_last(buffer):

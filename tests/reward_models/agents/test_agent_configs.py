@@ -15,6 +15,10 @@ N3 = by_name("discrim_n3")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"policy": "lstm"}, "policy is 'lstm'; accepted is objects or mlp"),
+        ({"features": "pixels"}, "features is 'pixels'; accepted is placed, deep_set, message_passing"),
+        ({"net": (64, 64)}, r'policy is "objects", net \(64, 64\) .* accepted are one width and "placed"'),
+        ({"features": "deep_set"}, 'accepted are one width and "placed"'),
         ({"learning_starts": 200}, r"learning_starts is 200; .* horizon \* n_envs = 50 \* 4 = 200"),
         ({"buffer_size": 300}, "buffer_size is 300; accepted is at least learning_starts = 400"),
         ({"env_id": "SpatialSim-Discrim-v0"}, "env_id is 'SpatialSim-Discrim-v0'; accepted is module:id"),
@@ -42,6 +46,7 @@ N3 = by_name("discrim_n3")
         ({"env_kwargs": {"n_objects": 3, "max_episode_steps": 9}}, "'max_episode_steps', which horizon sets"),
         ({"env_kwargs": {"n_objects": {3}}}, "accepted are values that JSON can hold"),
         ({"env_kwargs": {"action_mode": "discrete"}}, '"ppo" is the one for discrete actions'),
+        ({"env_kwargs": {"terminate_on_success": True}}, r'hindsight relabels .*: leave it out, or take "ppo"'),
         ({"algorithm": "ppo", "rollout": 100}, r"batch_size is 256; accepted is a divisor .* = 400"),
         ({"algorithm": "ppo", "batch_size": 1}, "batch_size is 1; accepted is a divisor above 1"),
     ],
@@ -60,22 +65,23 @@ def test_counts_are_ints_from_one(name, value):
 
 def test_the_bounds_themselves_are_accepted():
     replace(N3, tau=1, entropy=0, seed=2**31 - 1, net=(1,), total_steps=401)
-    replace(N3, algorithm="ppo", total_steps=1)
+    replace(N3, algorithm="ppo", total_steps=1, env_kwargs={"terminate_on_success": True})
+    replace(N3, env_kwargs={"terminate_on_success": False})
 
 
 def test_an_unknown_name_lists_the_known():
-    with pytest.raises(ValueError, match="'nope' is unknown; there are discrim_n3, discrim_n3_turning"):
+    with pytest.raises(ValueError, match="'nope' is unknown; there are discrim_n3, discrim_n5"):
         by_name("nope")
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 def test_named_configurations_hold_what_they_promise(config):
     assert by_name(config.name) is config
-    assert config.learning_starts > config.horizon * config.n_envs
+    assert config.algorithm == "ppo" or config.learning_starts > config.horizon * config.n_envs
     assert config.checkpoint_every > 0
     env = config.make_env()
     assert env.spec.max_episode_steps == config.horizon
-    assert isinstance(env.action_space, gym.spaces.Box)
+    assert isinstance(env.action_space, gym.spaces.Box) == (config.algorithm == "sac")
     env.close()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from reward_models.agents import evaluation as module
-from reward_models.agents.configs import AgentConfig
+from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
 from reward_models.agents.evaluation import Evaluation, evaluate, film, wilson
 from reward_models.agents.extractor import FAR, place_goal
 from spatialsim_env import goals
@@ -62,6 +62,11 @@ def test_walking_to_the_places_is_success():
     assert summary["median_distance"] == np.median(result.distance)
 
 
+@pytest.mark.parametrize("env_id", [DISCRIMINATION, IDENTIFICATION])
+def test_the_expert_is_an_upper_bound(env_id):
+    assert evaluate("expert", replace(CONFIG, env_id=env_id), episodes=100).success_rate >= 0.99
+
+
 def test_claims_are_counted_apart_from_the_truth():
     result = evaluate("random", CONFIG, Yes(), episodes=12)
     assert result.claimed.all()
@@ -98,7 +103,7 @@ def test_equal_seeds_give_equal_episodes_however_many_are_played_together(monkey
 
 
 def test_episodes_that_end_early_are_not_played_on():
-    config = replace(CONFIG, env_kwargs={**CONFIG.env_kwargs, "terminate_on_success": True})
+    config = replace(CONFIG, algorithm="ppo", env_kwargs={**CONFIG.env_kwargs, "terminate_on_success": True})
     result = evaluate(Walker(), config, episodes=10)
     assert result.success.all()
     assert np.median(result.distance) > 0.5

@@ -1,14 +1,17 @@
-"""A trained agent as a policy of rollouts: its own actions in its own world."""
+"""A trained agent as a policy of rollouts, and the expert of rollouts as the policy of an agent."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from reward_models.agents.configs import IDENTIFICATION, AgentConfig
-from reward_models.agents.policies import AgentPolicy
+from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
+from reward_models.agents.policies import AgentPolicy, ExpertPolicy, observed, world_of
 from reward_models.agents.training import train
 from spatialsim_env import shards
+from spatialsim_env.dynamics import MODES
 from spatialsim_env.rollouts import Rollouts, World
 
 CONFIG = AgentConfig(
@@ -65,3 +68,15 @@ def test_other_worlds_are_refused(folder, options, message):
 def test_no_agent(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"agent\.json does not exist"):
         AgentPolicy(tmp_path)
+
+
+@pytest.mark.parametrize("action_mode", MODES)
+def test_the_expert_acts_as_in_rollouts(action_mode):
+    config = replace(CONFIG, env_id=DISCRIMINATION, env_kwargs={"n_objects": (2, 4), "action_mode": action_mode})
+    world = world_of(config)
+    episodes, _ = Rollouts(world, (world.policy("expert"),), per_shard=5).shard("train", 0)
+    policy = ExpertPolicy(config.make_env())
+    for scenes, actions in zip(episodes.achieved, episodes.actions, strict=False):
+        given, state = policy.predict(observed(scenes, episodes.desired), deterministic=True)
+        assert state is None
+        assert np.array_equal(given, actions)

@@ -258,7 +258,7 @@ class Threads:
 
 if __name__ == "__main__":
     torch.set_num_threads(3)
-    envs = make_envs(replace(by_name("discrim_n3"), n_envs=2, subprocess=True), Threads())
+    envs = make_envs(replace(by_name("discrim_n3"), n_envs=2, native=False, subprocess=True), Threads())
     envs.reset()
     _, threads, _, _ = envs.step(np.zeros((2, *envs.action_space.shape), np.float32))
     envs.close()

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.wrappers import TimeLimit
-from stable_baselines3 import PPO, SAC, TD3
+from stable_baselines3 import PPO, SAC, TD3, HerReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
 from reward_models.agents.buffer import SimilarityHerReplayBuffer
 from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
@@ -146,11 +146,10 @@ def hindsight(algorithm, envs, **options):
         learning_starts=60,
         buffer_size=2000,
         batch_size=32,
-        replay_buffer_class=SimilarityHerReplayBuffer,
         policy_kwargs=small(),
         seed=0,
         device="cpu",
-        **options,
+        **{"replay_buffer_class": SimilarityHerReplayBuffer, **options},
     )
 
 
@@ -168,6 +167,24 @@ def test_hindsight(algorithm, n_envs, tmp_path):
     assert np.array_equal(
         again.predict(observation, deterministic=True)[0], model.predict(observation, deterministic=True)[0]
     )
+
+
+def in_processes(n_envs: int, **options) -> SubprocVecEnv:
+    options = {"n_objects": 3, "max_episode_steps": 7, **options}
+    return make_vec_env(DISCRIMINATION, n_envs, env_kwargs=options, vec_env_cls=SubprocVecEnv)
+
+
+@pytest.mark.parametrize("n_envs", [1, 4])
+@pytest.mark.parametrize("maker", [one_by_one, in_processes, native])
+def test_stable_baselines3s_own_hindsight(maker, n_envs):
+    """SB3#950, #704."""
+    envs = maker(n_envs, reward="dense")
+    model = hindsight(SAC, envs, replay_buffer_class=HerReplayBuffer).learn(100)
+    rewards = model.replay_buffer.sample(64).rewards.ravel()
+    assert model.num_timesteps == 100
+    assert rewards.max() > -1  # a goal that was reached, since it is the scene at a later step
+    assert rewards.min() < -1
+    envs.close()
 
 
 def test_hindsight_without_relabelling_needs_no_goals():
@@ -326,9 +343,10 @@ def test_bad_input():
     with pytest.raises(TypeError, match="without"):
         native(reward=len)
     envs = native(2, seed=0)
-    envs.set_options({"goal": 1})
-    with pytest.raises(ValueError, match="'goal' is unknown"):
-        envs.reset()
+    for options in ({"goal": 1}, {"reset_mask": np.array([True, False])}):
+        envs.set_options(options)
+        with pytest.raises(ValueError, match=f"'{next(iter(options))}' is unknown; there are none"):
+            envs.reset()
     envs.reset()
     before = envs.envs.scenes
     with pytest.raises(ActionError):
@@ -339,3 +357,5 @@ def test_bad_input():
     envs.close()
     with pytest.raises(gym.error.ClosedEnvironmentError):
         envs.reset()
+    with pytest.raises(gym.error.ClosedEnvironmentError):
+        envs.step(np.zeros((2, 9)))

@@ -13,7 +13,8 @@ import pytest
 
 from reward_models.benchmark import experiments, launch, rows, runner
 from reward_models.benchmark.experiments import RuleCell
-from reward_models.benchmark.runner import Bench, NoSpaceLeft, Outcome
+from reward_models.benchmark.runner import Bench, Outcome
+from reward_models.claims import NoSpaceLeft
 
 SMALL = experiments.cells(quick=True)
 RULES = experiments.select(["rules/truth"], quick=True)

@@ -16,7 +16,7 @@ TRAINING, TEST = (Discrimination((3, 8)).sample(size, np.random.default_rng(size
 def moved(scenes: np.ndarray) -> Samples:
     """Each scene as a reference, and under a similarity of its own, its objects in reverse order, as its target."""
     numbers = np.random.default_rng(1).random((len(scenes), transforms.N_UNIFORM), np.float32)
-    target = transforms.from_uniform(numbers, 2 * np.pi).apply(scenes)[:, ::-1]
+    target = transforms.from_uniform(numbers).apply(scenes)[:, ::-1]
     return Samples(target, scenes, np.ones(len(scenes), np.float32))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from reward_models import checkpoint, evaluation, training
+from reward_models import checkpoint, claims, evaluation, training
 from reward_models.benchmark import experiments, heat_map, rows, runner
 from reward_models.benchmark.runner import DONE, FAILED, MISSING, RUNNING, Bench
 from spatialsim_env import datasets, goals
@@ -254,7 +254,7 @@ def test_a_full_disk_ends_the_study_without_a_row(where, code, bench, monkeypatc
 
     part, function = {"state": (training, "_keep"), "wrapped": (training, "_keep"), "rows": (rows.os, "fsync")}[where]
     monkeypatch.setattr(part, function, wrapped if where == "wrapped" else full)
-    with pytest.raises(runner.NoSpaceLeft, match="gcn/n5 was run; no row of it was written"):
+    with pytest.raises(claims.NoSpaceLeft, match="gcn/n5 was run; no row of it was written"):
         runner.run(NETWORK, bench)
     monkeypatch.undo()
     assert not any(path.is_file() for path in (bench.results / rows.FOLDER).rglob("*"))
