@@ -19,6 +19,8 @@ check: $(READY)
 benchmark: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/training_speed.py
+	$(BIN)/python benchmarks/vector_speed.py
+	$(BIN)/python benchmarks/agent_speed.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

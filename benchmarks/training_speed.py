@@ -83,7 +83,7 @@ def epoch(kind: str, data: Batch, seeds: int, steps: int) -> Callable[[], None]:
 
     def run() -> None:
         for step in range(steps):
-            batch = data[order[:, step * BATCH : (step + 1) * BATCH]]
+            batch = data.at(order[:, step * BATCH : (step + 1) * BATCH])
             loss = loss_of(stack(batch.target, batch.reference), batch.label)
             optimizer.zero_grad(set_to_none=True)
             loss.sum().backward()
@@ -137,8 +137,7 @@ def work_of(function: Callable[..., Any], held: torch.Tensor, rounds: int) -> Ca
     mix = torch.randn(len(held), LANES, LANES, requires_grad=True)
     leaves = [x for link in links for x in link] + ([mix] if rounds > 1 else [])
     weight = torch.randn(shape)
-    together = torch.vmap(function)
-    return lambda: torch.autograd.grad(together(links, mix, held), leaves, weight)
+    return lambda: torch.autograd.grad(function(links, mix, held), leaves, weight)
 
 
 @njit

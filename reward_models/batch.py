@@ -75,6 +75,14 @@ class Batch:
     def __getitem__(self, rows: Any) -> Batch:
         return Batch(self.target[rows], None if self.reference is None else self.reference[rows], self.label[rows])
 
+    def at(self, places: Tensor) -> Batch:
+        """The samples at places of any shape: whole samples are copied, where indexing would go number by number."""
+
+        def take(values: Tensor) -> Tensor:
+            return values.index_select(0, places.flatten()).unflatten(0, places.shape)
+
+        return Batch(take(self.target), None if self.reference is None else take(self.reference), take(self.label))
+
 
 def from_samples(samples: Samples, with_reference: bool = True, device: torch.device | str = "cpu") -> Batch:
     """Samples as float32 tensors; ``with_reference=False`` leaves the reference out."""

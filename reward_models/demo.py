@@ -60,9 +60,7 @@ class DemoConfig:
     """What the demo does. The defaults are the paper's protocol for the MPGNN, and take minutes on two cores."""
 
     networks: dict[str, TrainingConfig] = field(default_factory=lambda: _networks(100_000, 100_000))  # by name
-    agent: AgentConfig = field(
-        default_factory=lambda: replace(configs.by_name("discrim_n3"), episodes=200)
-    )
+    agent: AgentConfig = field(default_factory=lambda: replace(configs.by_name("discrim_n3"), episodes=200))
     agents: int = 3  # per reward, with seeds from ``seed`` on
     test_samples: int = 10_000  # per range
     seed: int = 0  # of everything

@@ -2,7 +2,7 @@
 
 Every evaluation is done in float64 and rounded to float32: sums in another order, which is what another batch size
 means, differ far below that rounding, so the value of a row does not depend on the batch around it. A float32
-forward pass would.
+forward pass would. The networks that are used most have a compiled function for it (``models/scorers.py``).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from reward_models import checkpoint, models
 from reward_models.batch import pictures_at_once, seen_by
-from reward_models.evaluation import judging, rows_at_once
+from reward_models.evaluation import one_thread, rows_at_once
 from reward_models.models import RewardModel
+from reward_models.models.scorers import scorer_of
 from spatialsim_env import goals
 from spatialsim_env.scene import SHAPE, SIZE, SceneError, as_batch, present, validate
 
@@ -35,6 +36,7 @@ class LearnedModel:
         self, model: RewardModel, task: Mapping[str, Any] | None = None, folder: str | os.PathLike[str] | None = None
     ) -> None:
         self._module = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
+        self._scorer = scorer_of(self._module)
         self.task = dict(task or {})
         self.folder = None if folder is None else Path(folder).resolve()
 
@@ -90,13 +92,16 @@ class LearnedModel:
         if len(sizes - {1}) > 1:
             raise SceneError(f"{len(scenes[0])} targets and {len(scenes[1])} references; give equal numbers, or one")
         size = max(sizes) if 0 not in sizes else 0
+        if self._scorer is not None:
+            rows = (np.broadcast_to(x, (size, *x.shape[1:])) for x in scenes)
+            return torch.from_numpy(self._scorer(*(np.require(x, np.float64, ["C", "W"]) for x in rows)))
         tensors = [seen_by(self._module, x, torch.float64) for x in scenes]
         if self._module.sees_pictures:
             step = pictures_at_once(tensors[0].shape[-1])
         else:
             step = rows_at_once(max(x.shape[1] for x in tensors))
         tensors = [x.expand(size, *x.shape[1:]) for x in tensors]
-        with judging(self._module):
+        with one_thread(), torch.inference_mode():
             parts = [self._module.score(*(x[i : i + step] for x in tensors)) for i in range(0, size, step)]
             return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
 
@@ -245,7 +250,7 @@ def _checked(scenes: ArrayLike, name: str) -> NDArray[Any]:
 
 def _comparable(achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether both scenes hold objects, as many of each shape and all of some size, (B,)."""
-    counts = [scenes[..., SHAPE].sum(axis=1) for scenes in (achieved, desired)]
+    counts = [np.einsum("bnk->bk", scenes[..., SHAPE]) for scenes in (achieved, desired)]
     sized = [((scenes[..., SIZE] > 0) == present(scenes)).all(axis=1) for scenes in (achieved, desired)]
     return (counts[0] == counts[1]).all(axis=-1) & counts[0].any(axis=-1) & sized[0] & sized[1]
 

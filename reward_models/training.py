@@ -215,7 +215,7 @@ class _Pass:
         total = torch.zeros(len(self.seeds), dtype=torch.float64, device=device)
         stack.train()
         for start in range(0, len(data), self.config.batch_size):
-            batch = data[order[:, start : start + self.config.batch_size]]
+            batch = data.at(order[:, start : start + self.config.batch_size])
             loss = loss_of(stack(batch.target, batch.reference), batch.label)
             optimizer.zero_grad(set_to_none=True)
             loss.sum().backward()

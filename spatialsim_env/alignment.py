@@ -109,7 +109,7 @@ def align(
     if given:
         return out
     for row in np.flatnonzero(out.status == _ASSIGN):
-        out.matching[row], solved = _assign(a[row], g[row])
+        out.matching[row], solved = assign(a[row], g[row])
         out.status[row] = OK if solved else SHAPES_DIFFER
         if solved:
             pair = slice(row, row + 1)
@@ -153,8 +153,11 @@ def _contiguous(scenes: NDArray[Any], n_max: int) -> NDArray[np.float64]:
     return np.require(scenes, np.float64, ["C", "W"])  # one type for the kernels: a second costs a compilation
 
 
-def _assign(a: NDArray[np.float64], g: NDArray[np.float64]) -> tuple[NDArray[np.int64], bool]:
-    """Exact assignment of one pair with equal numbers of objects; False where shapes cannot be paired."""
+def assign(a: NDArray[Any], g: NDArray[Any]) -> tuple[NDArray[np.int64], bool]:
+    """Exact assignment by appearance of one pair, (n, 10) and (m, 10): row of ``g`` for each row of ``a``.
+
+    It is -1 for padding and for objects that ``g`` has too few for; False where shapes cannot be paired.
+    """
     rows, columns = (np.flatnonzero(x[:, SHAPE].sum(axis=-1) > 0.5) for x in (a, g))
     differ = (a[rows, None, SHAPE] != g[None, columns, SHAPE]).any(axis=-1)
     color = (a[rows, None, COLOR] - g[None, columns, COLOR]) / NOISE.color
@@ -399,8 +402,8 @@ def _fit(
         point_g = complex(g[j, _X], g[j, _Y]) - mean_g
         cross += point_g.conjugate() * point_a
         if takes_spread_a:
-            spread_a += abs(point_a) ** 2
-        spread_g += abs(point_g) ** 2
+            spread_a += _squared(point_a)
+        spread_g += _squared(point_g)
         precision = (a[i, SIZE] / _NOISE_SIZE) ** 2
         ratio = np.log(a[i, SIZE] / g[j, SIZE])
         weight += precision
@@ -418,7 +421,7 @@ def _fit(
             log_scale, theta = _likeliest(turns, periods, sums)
         else:
             start = np.arctan2(direction.imag, direction.real)
-            log_scale, theta, _ = _refine(size_evidence / weight, start, turns, periods, sums)
+            log_scale, theta = _refine(size_evidence / weight, start, turns, periods, sums)
         scale = np.exp(log_scale)
     else:
         z = cross / spread_g if not one_point else complex(np.exp(log_ratio / count), 0.0)
@@ -436,7 +439,7 @@ def _fit(
         if j < 0:
             continue
         point = complex(a[i, _X], a[i, _Y]) - mean_a - z * (complex(g[j, _X], g[j, _Y]) - mean_g)
-        residuals[i, 0] = abs(point) * factor if factor < np.inf else np.inf
+        residuals[i, 0] = np.sqrt(_squared(point)) * factor if factor < np.inf else np.inf
         residuals[i, 1] = abs(_wrap(turns[k] - theta, periods[k]))
         k += 1
         residuals[i, 2] = abs(a[i, SIZE] - scale * g[j, SIZE])
@@ -446,6 +449,12 @@ def _fit(
                 worst = value if value > worst else np.inf
     shift = mean_a - z * mean_g
     return scale, theta, shift.real, shift.imag, worst
+
+
+@_compiled
+def _squared(z: complex) -> float:
+    """|z|^2."""
+    return z.real**2 + z.imag**2
 
 
 @_compiled
@@ -479,6 +488,7 @@ def _likeliest(turns: Any, periods: Any, sums: Any) -> Any:
     cross, _, _, weight, size_evidence = sums
     log_scale = size_evidence / weight
     best = _refine(log_scale, np.arctan2(cross.imag, cross.real), turns, periods, sums)
+    least = _misfit(best[0], best[1], turns, periods, sums)
     for period in _PERIODS:
         if period == 0.0:
             continue
@@ -491,19 +501,20 @@ def _likeliest(turns: Any, periods: Any, sums: Any) -> Any:
         for k in range(fold):
             start = np.arctan2(direction.imag, direction.real) / fold + k * period
             end = _refine(log_scale, start, turns, periods, sums)
-            if end[2] < best[2]:
-                best = end
-    return best[0], best[1]
+            misfit = _misfit(end[0], end[1], turns, periods, sums)
+            if misfit < least:
+                best, least = end, misfit
+    return best
 
 
 @_compiled
 def _refine(log_scale: float, theta: float, turns: Any, periods: Any, sums: Any) -> Any:
-    """Five Gauss-Newton steps; returns log scale, angle and the misfit (minus twice the log-likelihood).
+    """Five Gauss-Newton steps; returns log scale and angle.
 
     The Jacobian's columns for log s and theta are orthogonal, so each parameter has its own scalar step. A step in
     log s is limited to 1, which only pairs far from any similarity ever meet.
     """
-    cross, spread_a, spread_g, weight, size_evidence = sums
+    cross, _, spread_g, weight, size_evidence = sums
     oriented = 0
     for i in range(len(periods)):
         oriented += periods[i] > 0.0
@@ -519,10 +530,17 @@ def _refine(log_scale: float, theta: float, turns: Any, periods: Any, sums: Any)
         if resistance > 0.0:
             theta += (turned.imag / _VAR_POSITION + pull / _VAR_ORIENTATION) / resistance
         log_scale += min(max(step, -1.0), 1.0)
+    return log_scale, theta
+
+
+@_compiled
+def _misfit(log_scale: float, theta: float, turns: Any, periods: Any, sums: Any) -> float:
+    """Minus twice the log-likelihood."""
+    cross, spread_a, spread_g, weight, size_evidence = sums
     scale = np.exp(log_scale)
     turned = scale * cross * _phase(-theta)
     misfit = (spread_a - 2 * turned.real + scale**2 * spread_g) / _VAR_POSITION
     misfit += weight * log_scale**2 - 2 * size_evidence * log_scale
     for i in range(len(turns)):
         misfit += _wrap(turns[i] - theta, periods[i]) ** 2 / _VAR_ORIENTATION
-    return log_scale, theta, misfit
+    return misfit

@@ -29,6 +29,7 @@ class RewardModel(nn.Module):
     similarity_invariant: ClassVar[bool] = False  # neither does a similarity of the target
     curriculum: ClassVar[bool] = True  # learns with growing rotations, as in the paper; else from all of them at once
     sees_pictures: ClassVar[bool] = False  # forward takes pictures (B, 3, pixels, pixels) in place of scenes
+    stacks: ClassVar[bool] = False  # forward also takes weights and scenes of S networks, each (S, ...), at once
     Config: ClassVar[type[ModelConfig]] = ModelConfig
 
     def __init__(self, config: ModelConfig) -> None:

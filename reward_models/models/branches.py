@@ -2,6 +2,7 @@
 
 The paper's models are all of this form (section 3): a single branch for Identification, two with weights of their own
 for Discrimination, whose vectors are concatenated. Weights are shared between rounds, and every round is judged.
+Shapes are those of one network; all of it also runs with the weights and scenes of several, a dimension in front.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class Objects:
 
 def objects_of(scenes: Tensor) -> Objects:
     """The set of a scene before the first round, its u the mean of the objects: (B, n, 10)."""
-    nodes = scenes.transpose(0, 1)
+    nodes = scenes.transpose(-3, -2)
     held = present(nodes)[..., None]
     nodes = nodes * held
-    return Objects(nodes, nodes.sum(0) / held.sum(0), held)
+    return Objects(nodes, nodes.sum(-3) / held.sum(-3), held)
 
 
 class Branch(nn.Module):
@@ -66,6 +67,7 @@ class OneBranch(RewardModel):
     """One scene, one round; the reference scene is what it was trained on (Identification)."""
 
     two_inputs = False
+    stacks = True
     hidden: ClassVar[tuple[int, ...]]  # widths of the head's hidden layers
 
     def __init__(self, config: ModelConfig) -> None:
@@ -78,13 +80,14 @@ class OneBranch(RewardModel):
         raise NotImplementedError
 
     def forward(self, target: Tensor, reference: Tensor | None = None) -> Tensor:
-        return self.head(self.branch.summary(self.branch(self.branch.begin(target))))[None]
+        return self.head(self.branch.summary(self.branch(self.branch.begin(target)))).unsqueeze(-3)
 
 
 class TwoBranches(RewardModel):
     """Two scenes, a branch with weights of its own for each, a prediction after every round (Discrimination)."""
 
     two_inputs = True
+    stacks = True
     hidden: ClassVar[tuple[int, ...]]  # widths of the head's hidden layers
     Config: ClassVar[type[ModelConfig]] = RoundsConfig
 
@@ -114,7 +117,7 @@ class TwoBranches(RewardModel):
             states = [branch(state) for branch, state in zip(self.both, states, strict=True)]
             seen = [branch.summary(state) for branch, state in zip(self.both, states, strict=True)]
             logits.append(self.head(torch.cat(seen, dim=-1)))
-        return torch.stack(logits)
+        return torch.stack(logits, dim=-3)
 
     def begin(self, target: Tensor, reference: Tensor) -> list[Any]:
         """The state of each branch before the first round."""

@@ -30,8 +30,9 @@ class RecurrentDeepSetRound(Branch):
         return objects_of(scenes)
 
     def forward(self, state: Objects) -> Objects:
-        nodes = self.node(torch.cat([state.nodes, state.total.expand_as(state.nodes)], dim=-1)) * state.held
-        return Objects(nodes, self.total(torch.cat([nodes.sum(0), state.total], dim=-1)), state.held)
+        total = state.total.unsqueeze(-3).expand_as(state.nodes)
+        nodes = self.node(torch.cat([state.nodes, total], dim=-1)) * state.held
+        return Objects(nodes, self.total(torch.cat([nodes.sum(-3), state.total], dim=-1)), state.held)
 
     def summary(self, state: Objects) -> Tensor:
         return state.total
@@ -70,7 +71,7 @@ class SumOfObjects(Branch):
         return objects_of(scenes)
 
     def forward(self, state: Objects) -> Objects:
-        total = (self.phi(state.nodes) * state.held).sum(0)
+        total = (self.phi(state.nodes) * state.held).sum(-3)
         return Objects(state.nodes, total if self.rho is None else self.rho(total), state.held)
 
     def summary(self, state: Objects) -> Tensor:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from reward_models.models.branches import Branch, OneBranch, RoundsConfig, TwoBranches
-from reward_models.models.layers import present
+from reward_models.models.layers import Linear, present
 from spatialsim_env.scene import N_FEATURES
 
 HIDDEN = 32
@@ -40,13 +40,13 @@ class GraphConvolution(Branch):
 
     def __init__(self) -> None:
         super().__init__()
-        self.projection = nn.Linear(N_FEATURES, HIDDEN)
-        self.convolution = nn.Linear(HIDDEN, HIDDEN)
+        self.projection = Linear(N_FEATURES, HIDDEN)
+        self.convolution = Linear(HIDDEN, HIDDEN)
 
     def begin(self, scenes: Tensor) -> Mean:
         held = present(scenes)[..., None]
-        count = held.sum(1).to(scenes.dtype)
-        return Mean(self.projection((scenes * held).sum(1) / count), count)
+        count = held.sum(-2).to(scenes.dtype)
+        return Mean(self.projection((scenes * held).sum(-2) / count), count)
 
     def forward(self, state: Mean) -> Mean:
         return Mean(self.convolution(state.features), state.count)

@@ -16,12 +16,11 @@ from __future__ import annotations
 from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from reward_models.models.base import RewardModel
 from reward_models.models.branches import RoundsConfig
-from reward_models.models.layers import mlp, present
+from reward_models.models.layers import linear, mlp, present
 from reward_models.models.pairs import pair_sums
 from spatialsim_env.scene import N_FEATURES
 
@@ -34,6 +33,7 @@ class GraphMatching(RewardModel):
 
     kind = "graph_matching"
     two_inputs = True
+    stacks = True
     Config = RoundsConfig
 
     def __init__(self, config: RoundsConfig) -> None:
@@ -58,24 +58,24 @@ class GraphMatching(RewardModel):
             ]
             scenes = [self._scene(h, mask) for h, mask in zip(objects, held, strict=True)]
             logits.append(self.head(torch.cat(scenes, dim=-1)))
-        return torch.stack(logits)
+        return torch.stack(logits, dim=-3)
 
     def _within(self, objects: Tensor, held: Tensor) -> Tensor:
         """Sum of the messages that each object receives, (B, n, 10); the first layer is one projection per end."""
         first, second = cast(nn.Linear, self.message[0]), cast(nn.Linear, self.message[2])
-        sender, receiver = first.weight.split(WIDTH, dim=1)
-        link = F.linear(objects, receiver, first.bias).transpose(0, 1), F.linear(objects, sender).transpose(0, 1)
-        total = pair_sums([link], None, held.transpose(0, 1)).transpose(0, 1)
-        n_received = held.sum(1, keepdim=True) - 1
-        return F.linear(total, second.weight) + n_received * second.bias
+        sender, receiver = first.weight.split(WIDTH, dim=-1)
+        link = linear(objects, receiver, first.bias).transpose(-3, -2), linear(objects, sender).transpose(-3, -2)
+        total = pair_sums([link], None, held.transpose(-3, -2)).transpose(-3, -2)
+        n_received = held.sum(-2, keepdim=True) - 1
+        return linear(total, second.weight) + n_received * second.bias[..., None, None, :]
 
     def _across(self, objects: Tensor, others: Tensor, held: Tensor) -> Tensor:
         """What each object has that attention does not find in the other scene, (B, n, 10)."""
-        likeness = objects @ others.transpose(1, 2) / WIDTH**0.5
-        attention = likeness.masked_fill(~held.transpose(1, 2), -torch.inf).softmax(-1)
+        likeness = objects @ others.mT / WIDTH**0.5
+        attention = likeness.masked_fill(~held.mT, -torch.inf).softmax(-1)
         return objects - attention @ others
 
     def _scene(self, objects: Tensor, held: Tensor) -> Tensor:
         """Gated sum over the objects, (B, 10)."""
         value, gate = self.gate(objects).chunk(2, dim=-1)
-        return (value * gate.sigmoid() * held).sum(1)
+        return (value * gate.sigmoid() * held).sum(-2)

@@ -1,8 +1,8 @@
-"""Sixteen float32 numbers as one value in numba's compiled code, the width of the networks' hidden layers.
+"""Sixteen numbers as one value in numba's compiled code, the width of the networks' hidden layers.
 
 Numba does not vectorise the loops over pairs of objects by itself; with a type for sixteen numbers and these operations
-on it, LLVM keeps them in vector registers of whatever width the processor has. An array argument is flat, of float32,
-and ``at`` is the place of the first number in it.
+on it, LLVM keeps them in vector registers of whatever width the processor has. An array argument is flat, of float32 or
+float64, which the sixteen are then too, and ``at`` is the place of the first number in it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from numba.extending import intrinsic, models, register_model
 
 LANES = 16
 
-_VECTOR = ir.VectorType(ir.FloatType(), LANES)
-_ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
 _FUSED = ("contract",)  # a product and a sum may become one instruction
 
 
 class _Lanes(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"float32x{LANES}")
+    def __init__(self, dtype: types.Float) -> None:
+        super().__init__(name=f"{dtype}x{LANES}")
+        self.dtype = dtype
 
 
 @register_model(_Lanes)
 class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: types.Type) -> None:
-        super().__init__(manager, kind, _VECTOR)
+    def __init__(self, manager: Any, kind: _Lanes) -> None:
+        super().__init__(manager, kind, ir.VectorType(manager[kind.dtype].get_value_type(), LANES))
 
 
-_LANES = _Lanes()
+def _zero(vector: ir.VectorType) -> ir.Constant:
+    return ir.Constant(vector, [0.0] * LANES)
 
 
 def _address(context: Any, builder: Any, kind: types.Array, array: Any, at: Any) -> Any:
@@ -40,20 +40,23 @@ def _address(context: Any, builder: Any, kind: types.Array, array: Any, at: Any)
 
 
 @intrinsic
-def zeros(typing_context: Any) -> tuple[Any, Callable[..., Any]]:
-    """Sixteen zeros."""
-    return _LANES(), lambda context, builder, signature, args: _ZERO
+def zeros(typing_context: Any, array: Any) -> tuple[Any, Callable[..., Any]]:
+    """Sixteen zeros of an array's type."""
+    kind = _Lanes(array.dtype)
+    return kind(array), lambda context, builder, signature, args: _zero(context.get_value_type(kind))
 
 
 @intrinsic
 def load(typing_context: Any, array: Any, at: Any) -> tuple[Any, Callable[..., Any]]:
     """array[at : at + 16]."""
+    kind = _Lanes(array.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _address(context, builder, signature.args[0], *args)
-        return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=4)
+        vector = context.get_value_type(kind)
+        return builder.load(builder.bitcast(address, vector.as_pointer()), align=array.dtype.bitwidth // 8)
 
-    return _LANES(array, types.intp), generate
+    return kind(array, types.intp), generate
 
 
 @intrinsic
@@ -62,16 +65,16 @@ def store(typing_context: Any, array: Any, at: Any, value: Any) -> tuple[Any, Ca
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _address(context, builder, signature.args[0], *args[:2])
-        builder.store(args[2], builder.bitcast(address, _VECTOR.as_pointer()), align=4)
+        builder.store(args[2], builder.bitcast(address, args[2].type.as_pointer()), align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, _LANES), generate
+    return types.void(array, types.intp, _Lanes(array.dtype)), generate
 
 
 @intrinsic
 def add(typing_context: Any, a: Any, b: Any) -> tuple[Any, Callable[..., Any]]:
     """a + b."""
-    return _LANES(_LANES, _LANES), lambda context, builder, signature, args: builder.fadd(*args)
+    return a(a, a), lambda context, builder, signature, args: builder.fadd(*args)
 
 
 @intrinsic
@@ -80,12 +83,13 @@ def add_product(typing_context: Any, total: Any, a: Any, array: Any, at: Any) ->
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = builder.load(_address(context, builder, signature.args[2], *args[2:]))
-        first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+        nothing = ir.Constant(args[1].type, ir.Undefined)
+        first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
         everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        factor = builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), everywhere)
+        factor = builder.shuffle_vector(first, nothing, everywhere)
         return builder.fadd(args[0], builder.fmul(args[1], factor, flags=_FUSED), flags=_FUSED)
 
-    return _LANES(_LANES, _LANES, array, types.intp), generate
+    return total(total, total, array, types.intp), generate
 
 
 @intrinsic
@@ -93,6 +97,7 @@ def where_positive(typing_context: Any, test: Any, value: Any) -> tuple[Any, Cal
     """0 where test <= 0, else value: with test for value the ReLU, nan included; with a gradient, its derivative."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_unordered(">", args[0], _ZERO), args[1], _ZERO)
+        zero = _zero(args[0].type)
+        return builder.select(builder.fcmp_unordered(">", args[0], zero), args[1], zero)
 
-    return _LANES(_LANES, _LANES), generate
+    return test(test, test), generate

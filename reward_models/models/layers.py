@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -15,7 +16,23 @@ def present(scenes: Tensor) -> Tensor:
     return scenes[..., SHAPE].sum(-1) > 0.5
 
 
-def mlp(*widths: int, linear: type[nn.Linear] = nn.Linear) -> nn.Sequential:
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """As ``F.linear``; also of S networks at once: x (S, ..., in), weight (S, out, in), bias (S, out)."""
+    if weight.dim() == 2:
+        return F.linear(x, weight, bias)
+    rows = x.flatten(1, -2)
+    out = torch.bmm(rows, weight.mT) if bias is None else torch.baddbmm(bias[:, None], rows, weight.mT)
+    return out.view(*x.shape[:-1], -1)
+
+
+class Linear(nn.Linear):
+    """A linear layer of one network, or of several whose weights are stacked."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return linear(input, self.weight, self.bias)
+
+
+def mlp(*widths: int, linear: type[nn.Linear] = Linear) -> nn.Sequential:
     """Linear layers of the given widths with a ReLU between each two."""
     layers: list[nn.Module] = []
     for d_in, d_out in itertools.pairwise(widths):

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from reward_models.models.base import ModelConfig, RewardModel
 from reward_models.models.branches import Branch, Objects, OneBranch, RoundsConfig, TwoBranches, objects_of
-from reward_models.models.layers import mlp
+from reward_models.models.layers import linear, mlp
 from reward_models.models.pairs import Link, pair_sums
 from spatialsim_env.scene import N_FEATURES
 
@@ -82,32 +82,32 @@ class MessagePassing(Branch):
     def begin(self, scenes: Tensor) -> Graph:
         objects = objects_of(scenes)
         missing = (0, self.width - N_FEATURES)
-        return Graph(F.pad(objects.nodes, missing), F.pad(objects.total, missing), objects.held)
+        return Graph(F.pad(objects.nodes, missing).contiguous(), F.pad(objects.total, missing), objects.held)
 
     def summary(self, state: Graph) -> Tensor:
-        return state.total[:, : self.width]
+        return state.total[..., : self.width]
 
     def forward(self, state: Graph) -> Graph:
         first, second = cast(nn.Linear, self.edge[0]), cast(nn.Linear, self.edge[2])
-        sender, receiver, edge, total = first.weight.split(self._parts(3, state), dim=1)
-        shared = F.linear(state.total, total, first.bias)
+        sender, receiver, edge, total = first.weight.split(self._parts(3, state), dim=-1)
+        shared = linear(state.total, total, first.bias)
         if state.links:
-            shared = shared + edge @ second.bias
+            shared = shared + linear(second.bias.unsqueeze(-2), edge)
         else:  # e_ij = x_j - x_i
             sender, receiver = sender - edge, receiver + edge
-        link = F.linear(state.nodes, receiver).add_(shared), F.linear(state.nodes, sender)
+        link = linear(state.nodes, receiver) + shared.unsqueeze(-3), linear(state.nodes, sender)
         links = (*state.links, link)
         received = pair_sums(links, edge @ second.weight, state.held)
         nodes = self._nodes(state, received)
-        return Graph(nodes, self.total(torch.cat([nodes.sum(0), state.total], dim=-1)), state.held, links)
+        return Graph(nodes, self.total(torch.cat([nodes.sum(-3), state.total], dim=-1)), state.held, links)
 
     def _nodes(self, state: Graph, received: Tensor) -> Tensor:
         """node(x_j, sum_i e'_ij, u) from the sums of the hidden edges, (n, B, 16)."""
         second, first = cast(nn.Linear, self.edge[2]), cast(nn.Linear, self.node[0])
-        node, incoming, total = first.weight.split(self._parts(2, state), dim=1)
-        n_received = (state.held.sum(0) - 1).to(received.dtype)
-        shared = F.linear(state.total, total, first.bias) + n_received * (incoming @ second.bias)
-        hidden = F.linear(state.nodes, node).add_(F.linear(received, incoming @ second.weight)).add_(shared)
+        node, incoming, total = first.weight.split(self._parts(2, state), dim=-1)
+        n_received = (state.held.sum(-3) - 1).to(received.dtype)
+        shared = linear(state.total, total, first.bias) + n_received * linear(second.bias.unsqueeze(-2), incoming)
+        hidden = (linear(state.nodes, node) + linear(received, incoming @ second.weight)).add_(shared.unsqueeze(-3))
         return self.node[2](hidden.relu_()) * state.held
 
     def _parts(self, count: int, state: Graph) -> list[int]:
@@ -146,6 +146,7 @@ class ConditionedMPGNN(RewardModel):
 
     kind = "conditioned_mpgnn"
     two_inputs = True
+    stacks = True
     Config = WidthRoundsConfig
 
     def __init__(self, config: WidthRoundsConfig) -> None:
@@ -163,4 +164,4 @@ class ConditionedMPGNN(RewardModel):
             total = torch.cat([self.second.summary(state), self.first.summary(known)], dim=-1)
             state = self.second(replace(state, total=total))
             logits.append(self.head(self.second.summary(state)))
-        return torch.stack(logits)
+        return torch.stack(logits, dim=-3)

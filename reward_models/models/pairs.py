@@ -6,8 +6,8 @@
 
 ``received`` and ``sent`` are projections of the objects, 16 wide; what the first layer of an edge perceptron makes of
 its inputs is a sum of the two, and its second layer is applied to ``out`` (see mpgnn.py). ``plain`` is the definition.
-In float32 on the CPU, with one round or two, a compiled kernel gives the same: it skips padding, keeps nothing per pair
-and computes hidden edges again where their gradient is needed.
+On the CPU, with one round or two, a compiled kernel gives the same: it skips padding, keeps nothing per pair and
+computes hidden edges again where their gradient is needed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from reward_models.models.lanes import LANES, add, add_product, load, store, where_positive, zeros
+from reward_models.models.layers import linear
 
 Link = tuple[Tensor, Tensor]  # received, sent: (n, B, 16) each
 
@@ -30,6 +31,8 @@ MOST_ROUNDS = 2  # that the kernel knows
 
 def pair_sums(links: Sequence[Link], mix: Tensor | None, held: Tensor) -> Tensor:
     """Sums of the hidden edges of the last round, by the kernel where it applies.
+
+    Shapes are those of one network; with a dimension in front of all, the sums are those of several.
 
     Args:
         links: the projections of each round so far, (n, B, h) each.
@@ -42,16 +45,17 @@ def pair_sums(links: Sequence[Link], mix: Tensor | None, held: Tensor) -> Tensor
     first = links[0][0]
     if (
         first.device.type != "cpu"
-        or first.dtype != torch.float32
+        or first.dtype not in (torch.float32, torch.float64)
         or first.shape[-1] != LANES
         or len(links) > MOST_ROUNDS
     ):
         return plain(links, mix, held)
-    flat = [x[None] for link in links for x in link]
-    if len(links) == 1:
-        return _OneRound.apply(*flat, held[None])[0]
-    assert mix is not None
-    return _TwoRounds.apply(*flat, mix[None], held[None])[0]
+    inputs = [*(x for link in links for x in link), held]
+    kernel: type[torch.autograd.Function] = _OneRound
+    if len(links) > 1:
+        assert mix is not None
+        inputs, kernel = [*inputs, mix], _TwoRounds
+    return kernel.apply(*inputs) if first.dim() == 4 else kernel.apply(*(x[None] for x in inputs))[0]
 
 
 def plain(links: Sequence[Link], mix: Tensor | None, held: Tensor) -> Tensor:
@@ -59,36 +63,21 @@ def plain(links: Sequence[Link], mix: Tensor | None, held: Tensor) -> Tensor:
     hidden = None
     for received, sent in links:
         sent = sent.masked_fill(~held, -torch.inf)  # the ReLU makes it nothing
-        before = received[:, None] + sent[None]
+        before = received.unsqueeze(-3) + sent.unsqueeze(-4)
         if hidden is not None:
             assert mix is not None
-            before = before + hidden @ mix.mT
+            before = before + linear(hidden, mix)
         hidden = before.relu()
     assert hidden is not None
-    return (hidden.sum(1) - hidden.diagonal(dim1=0, dim2=1).movedim(-1, 0)) * held
+    return (hidden.sum(-3) - hidden.diagonal(dim1=-4, dim2=-3).movedim(-1, -3)) * held
 
 
-class _Pairs(torch.autograd.Function):
-    """What the two kernels share: arguments (S, n, B, 16), (S, 16, 16) and (S, n, B, 1), S networks at once."""
+class _OneRound(torch.autograd.Function):
+    """Of S networks at once: (S, n, B, 16) each, and (S, n, B, 1)."""
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @classmethod
-    def fold(cls, info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
-        """A ``vmap`` over networks makes S larger, no more."""
-        size = info.batch_size
-        folded = [
-            (x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)
-            for x, dim in zip(inputs, in_dims, strict=True)
-        ]
-        return cls.apply(*folded).unflatten(0, (size, -1)), 0
-
-
-class _OneRound(_Pairs):
-    @staticmethod
-    def forward(received: Tensor, sent: Tensor, held: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, received: Tensor, sent: Tensor, held: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(received, sent, held)
         out = torch.empty_like(received, memory_format=torch.contiguous_format)
         _one_round(*_arrays(received, sent, held, out))
         return out
@@ -101,16 +90,15 @@ class _OneRound(_Pairs):
         _one_round_back(*_arrays(received, sent, held, gradient, *out))
         return *out, None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, *inputs: Tensor) -> tuple[Tensor, int]:
-        return _OneRound.fold(info, in_dims, *inputs)
 
+class _TwoRounds(torch.autograd.Function):
+    """Of S networks at once: (S, n, B, 16) each, (S, n, B, 1) and (S, 16, 16)."""
 
-class _TwoRounds(_Pairs):
     @staticmethod
     def forward(  # type: ignore[override]
-        received: Tensor, sent: Tensor, received_2: Tensor, sent_2: Tensor, mix: Tensor, held: Tensor
+        ctx: Any, received: Tensor, sent: Tensor, received_2: Tensor, sent_2: Tensor, held: Tensor, mix: Tensor
     ) -> Tensor:
+        ctx.save_for_backward(received, sent, received_2, sent_2, held, mix)
         out = torch.empty_like(received, memory_format=torch.contiguous_format)
         _two_rounds(*_arrays(received, sent, received_2, sent_2, mix.mT, held, out))
         return out
@@ -118,14 +106,10 @@ class _TwoRounds(_Pairs):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        *links, mix, held = ctx.saved_tensors
-        out = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in links] + [torch.zeros_like(mix)]
+        *links, held, mix = ctx.saved_tensors
+        out = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in links] + [mix.new_zeros(mix.shape)]
         _two_rounds_back(*_arrays(*links, mix.mT, mix, held, gradient, *out))
-        return *out, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, *inputs: Tensor) -> tuple[Tensor, int]:
-        return _TwoRounds.fold(info, in_dims, *inputs)
+        return *out[:-1], None, out[-1]
 
 
 def _arrays(*tensors: Tensor) -> list[Any]:
@@ -152,7 +136,7 @@ def _places(held, s, b, places):  # type: ignore[no-untyped-def]
 def _clear(places, count, out):  # type: ignore[no-untyped-def]
     """Zeros where padding is."""
     for p in range(count, len(places)):
-        store(out, places[p], zeros())
+        store(out, places[p], zeros(out))
 
 
 @njit(cache=True, error_model="numpy")
@@ -169,9 +153,9 @@ def _scatter(values, places, count, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _add_matrix(total, matrix, start, vector, at):  # type: ignore[no-untyped-def]
+def add_matrix(total, matrix, start, vector, at):  # type: ignore[no-untyped-def]
     """total plus the rows of a 16 x 16 matrix, each times its entry of the vector; two chains, so that they overlap."""
-    other = zeros()
+    other = zeros(matrix)
     for k in range(0, LANES, 2):
         total = add_product(total, load(matrix, start + k * LANES), vector, at + k)
         other = add_product(other, load(matrix, start + (k + 1) * LANES), vector, at + k + 1)
@@ -202,14 +186,14 @@ def _one_round(received, sent, held, out):  # type: ignore[no-untyped-def]
     networks, n, size, _ = received.shape
     received, sent, out = received.reshape(-1), sent.reshape(-1), out.reshape(-1)
     places = np.empty(n, np.intp)
-    senders = np.empty(n * LANES, np.float32)
+    senders = np.empty(n * LANES, sent.dtype)
     for s in range(networks):
         for b in range(size):
             count = _places(held, s, b, places)
             _gather(sent, places, count, senders)
             for p in range(count):
                 receiver = load(received, places[p])
-                total = zeros()
+                total = zeros(sent)
                 for q in range(count):
                     if q != p:
                         before = add(receiver, load(senders, q * LANES))
@@ -224,7 +208,7 @@ def _one_round_back(received, sent, held, gradient, d_received, d_sent):  # type
     received, sent, gradient = received.reshape(-1), sent.reshape(-1), gradient.reshape(-1)
     d_received, d_sent = d_received.reshape(-1), d_sent.reshape(-1)
     places = np.empty(n, np.intp)
-    senders, d_senders = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
+    senders, d_senders = np.empty(n * LANES, sent.dtype), np.empty(n * LANES, sent.dtype)
     for s in range(networks):
         for b in range(size):
             count = _places(held, s, b, places)
@@ -232,7 +216,7 @@ def _one_round_back(received, sent, held, gradient, d_received, d_sent):  # type
             d_senders[:] = 0
             for p in range(count):
                 receiver, d_out = load(received, places[p]), load(gradient, places[p])
-                total = zeros()
+                total = zeros(sent)
                 for q in range(count):
                     if q != p:
                         at = q * LANES
@@ -252,8 +236,8 @@ def _two_rounds(received, sent, received_2, sent_2, columns, held, out):  # type
     received, sent, out = received.reshape(-1), sent.reshape(-1), out.reshape(-1)
     received_2, sent_2, columns = received_2.reshape(-1), sent_2.reshape(-1), columns.reshape(-1)
     places = np.empty(n, np.intp)
-    senders, senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
-    hidden = np.empty(LANES, np.float32)
+    senders, senders_2 = np.empty(n * LANES, sent.dtype), np.empty(n * LANES, sent.dtype)
+    hidden = np.empty(LANES, sent.dtype)
     for s in range(networks):
         matrix = s * LANES * LANES
         for b in range(size):
@@ -262,12 +246,12 @@ def _two_rounds(received, sent, received_2, sent_2, columns, held, out):  # type
             _gather(sent_2, places, count, senders_2)
             for p in range(count):
                 receiver, receiver_2 = load(received, places[p]), load(received_2, places[p])
-                total = zeros()
+                total = zeros(sent)
                 for q in range(count):
                     if q != p:
                         before = add(receiver, load(senders, q * LANES))
                         store(hidden, 0, where_positive(before, before))
-                        before = _add_matrix(add(receiver_2, load(senders_2, q * LANES)), columns, matrix, hidden, 0)
+                        before = add_matrix(add(receiver_2, load(senders_2, q * LANES)), columns, matrix, hidden, 0)
                         total = add(total, where_positive(before, before))
                 store(out, places[p], total)
             _clear(places, count, out)
@@ -283,9 +267,9 @@ def _two_rounds_back(  # type: ignore[no-untyped-def]
     d_received, d_sent, d_mix = d_received.reshape(-1), d_sent.reshape(-1), d_mix.reshape(-1)
     d_received_2, d_sent_2 = d_received_2.reshape(-1), d_sent_2.reshape(-1)
     places = np.empty(n, np.intp)
-    senders, senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
-    d_senders, d_senders_2 = np.empty(n * LANES, np.float32), np.empty(n * LANES, np.float32)
-    edges, d_edges = np.zeros(n * LANES, np.float32), np.zeros(n * LANES, np.float32)  # of one receiver
+    senders, senders_2 = np.empty(n * LANES, sent.dtype), np.empty(n * LANES, sent.dtype)
+    d_senders, d_senders_2 = np.empty(n * LANES, sent.dtype), np.empty(n * LANES, sent.dtype)
+    edges, d_edges = np.zeros(n * LANES, sent.dtype), np.zeros(n * LANES, sent.dtype)  # of one receiver
     for s in range(networks):
         matrix = s * LANES * LANES
         for b in range(size):
@@ -297,21 +281,21 @@ def _two_rounds_back(  # type: ignore[no-untyped-def]
             for p in range(count):
                 receiver, receiver_2 = load(received, places[p]), load(received_2, places[p])
                 d_out = load(gradient, places[p])
-                total, total_2 = zeros(), zeros()
+                total, total_2 = zeros(sent), zeros(sent)
                 for q in range(count):
                     if q != p:
                         at = q * LANES
                         first = add(receiver, load(senders, at))
                         store(edges, at, where_positive(first, first))
-                        second = _add_matrix(add(receiver_2, load(senders_2, at)), columns, matrix, edges, at)
+                        second = add_matrix(add(receiver_2, load(senders_2, at)), columns, matrix, edges, at)
                         d_second = where_positive(second, d_out)
                         store(d_edges, at, d_second)
                         total_2 = add(total_2, d_second)
                         store(d_senders_2, at, add(load(d_senders_2, at), d_second))
-                        d_first = where_positive(first, _add_matrix(zeros(), mix, matrix, d_edges, at))
+                        d_first = where_positive(first, add_matrix(zeros(mix), mix, matrix, d_edges, at))
                         total = add(total, d_first)
                         store(d_senders, at, add(load(d_senders, at), d_first))
-                store(d_edges, p * LANES, zeros())
+                store(d_edges, p * LANES, zeros(d_edges))
                 _add_products(d_mix, matrix, edges, d_edges, count)
                 store(d_received, places[p], total)
                 store(d_received_2, places[p], total_2)

@@ -1,0 +1,23 @@
+"""Which models have a compiled scorer."""
+
+from __future__ import annotations
+
+from reward_models.models import matching_compiled, mpgnn_compiled
+from reward_models.models.base import RewardModel
+from reward_models.models.compiled import Scorer
+from reward_models.models.lanes import LANES
+from reward_models.models.matching import Matching, MatchingConfig
+from reward_models.models.mpgnn import MPGNN, SingleMPGNN
+
+
+def scorer_of(model: RewardModel) -> Scorer | None:
+    """A model's scorer with its present weights; None where it has none, or is too wide for it."""
+    if isinstance(model, MPGNN):
+        return mpgnn_compiled.scorer(model) if model.both[0].width <= LANES else None
+    if isinstance(model, SingleMPGNN):
+        return mpgnn_compiled.scorer(model) if model.branch.width <= LANES else None
+    if isinstance(model, Matching):
+        config = model.config
+        assert isinstance(config, MatchingConfig)
+        return matching_compiled.scorer(model) if max(config.hidden, config.features) <= LANES else None
+    return None
