@@ -15,6 +15,11 @@ The variants of the authors' generator, which have the same objects and parts:
 - ``discrimination-displaced``, ``-displaced_few``: one object, or one to three, moved by 5 to 20 units;
 - ``-abstract``: only positions matter; ``-distractors``: 0 to 3 extra objects; ``-abstract-distractors``: both.
 
+The benchmark with a shortcut closed, which have the same objects and parts too:
+
+- ``discrimination-spread_matched``: negatives have the RMS spread of the scene they are made from;
+- ``-radius_matched``: every object keeps its distance to the barycentre.
+
 And others for tests:
 
 - ``discrimination/n3/test``: one number of objects, n3..n30, 10,000; n3 has all parts, the paper's simplified setup;
@@ -39,7 +44,7 @@ from numpy.typing import NDArray
 
 import spatialsim_env
 from spatialsim_env.files import replaced, sha256
-from spatialsim_env.negatives import Displaced, DisplacedFew, Redrawn, by_name
+from spatialsim_env.negatives import Displaced, DisplacedFew, RadiusMatched, Redrawn, SpreadMatched, by_name
 from spatialsim_env.scene import N_FEATURES, SHAPE, SHAPES, present, validate
 from spatialsim_env.tasks import RANGES, STAGES, Discrimination, Identification, Samples, Task
 from spatialsim_env.variants import Fixed
@@ -69,6 +74,8 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"abstract": True},
     {"distractors": 3},
     {"abstract": True, "distractors": 3},
+    {"negative": SpreadMatched()},
+    {"negative": RadiusMatched()},
 )
 GRID = {
     **{f"{scale:.2f}": Fixed(scale=float(scale)) for scale in np.linspace(0.5, 2, 7)},
@@ -89,7 +96,8 @@ def set_name(task: Task, part: str) -> str:
     negative = by_name(task.negative)
     kind = [type(task).__name__.lower()]
     kind += [negative.name] * (negative != Redrawn())
-    kind += ["abstract"] * task.abstract + ["distractors"] * (task.distractors > 0) + list(task.fixed.names)
+    kind += ["abstract"] * task.abstract + ["distractors"] * (task.distractors > 0)
+    kind += ["lookalikes"] * (isinstance(task, Discrimination) and task.lookalikes > 0) + list(task.fixed.names)
     return f"{'-'.join(kind)}/{f'n{low}' if low == high else f'{low}-{high}'}/{part}"
 
 

@@ -3,7 +3,8 @@
 A negative is a pure function of scenes and uniform numbers, batched: ``negative(scenes, numbers)`` with scenes
 (B, n, 10) and numbers (B, ``n_uniform(n)``) in [0, 1). It changes the arrangement and keeps which objects there are.
 The same functions make the negative samples of a task and the starts of episodes. None of them promises that the
-result is wrong under the truth: ``tasks`` and the environment certify where that is wanted.
+result is wrong under the truth: ``tasks`` and the environment certify where that is wanted. Those that keep what a
+rule of thumb looks at are in ``hard_negatives.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spatialsim_env.alignment import CRITERIA
+from spatialsim_env.goals import TOLERANCES
+from spatialsim_env.hard_negatives import RadiusMatched, SpreadMatched, Swapped
 from spatialsim_env.scene import ORIENTATION, POSITION, SIZE, TURN, barycenter, count, place, present
 
 Scenes = NDArray[np.float32]
@@ -35,6 +38,10 @@ class Negative(Protocol):
     def criteria(self) -> tuple[str, ...]:
         """The criteria of ``goals`` under which the result is wrong."""
 
+    @property
+    def by_construction(self) -> bool:
+        """Whether it is a negative only because it is made so: what it changes lies within the truth's tolerance."""
+
     def n_uniform(self, n_max: int) -> int:
         """How many uniform numbers one scene of up to ``n_max`` objects takes."""
 
@@ -54,6 +61,7 @@ class Redrawn:
     name: str = field(default="redrawn", init=False)
     criteria = CRITERIA
     turns = False
+    by_construction = False
 
     def n_uniform(self, n_max: int) -> int:
         return 2 * n_max
@@ -72,6 +80,7 @@ class Poses:
     name: str = field(default="poses", init=False)
     criteria = CRITERIA
     turns = True
+    by_construction = False
 
     def n_uniform(self, n_max: int) -> int:
         return 3 * n_max
@@ -95,6 +104,10 @@ class Displaced:
 
     def __post_init__(self) -> None:
         _check_range("displaced", self.low, self.high)
+
+    @property
+    def by_construction(self) -> bool:
+        return self.high <= TOLERANCES.position
 
     def n_uniform(self, n_max: int) -> int:
         return 3
@@ -125,6 +138,10 @@ class DisplacedFew:
         if isinstance(self.most, bool) or not isinstance(self.most, (int, np.integer)) or self.most < 1:
             raise ValueError(f"most is {self.most!r}; accepted is an int from 1")
 
+    @property
+    def by_construction(self) -> bool:
+        return self.high <= TOLERANCES.position
+
     def n_uniform(self, n_max: int) -> int:
         return 1 + 3 * n_max
 
@@ -149,6 +166,7 @@ class Mirrored:
     reflect_orientation: bool = True
     name: str = field(default="mirrored", init=False)
     criteria = CRITERIA
+    by_construction = False
 
     @property
     def turns(self) -> bool:
@@ -179,6 +197,7 @@ class Twisted:
     name: str = field(default="twisted", init=False)
     criteria = ("similarity",)
     turns = False
+    by_construction = False
 
     def __post_init__(self) -> None:
         _check_range("twisted", self.low, self.high, most=np.pi)
@@ -203,6 +222,7 @@ class MisScaled:
     name: str = field(default="mis_scaled", init=False)
     criteria = ("similarity",)
     turns = False
+    by_construction = False
 
     def __post_init__(self) -> None:
         _check_range("mis_scaled", self.low, self.high, least=1.0)
@@ -241,6 +261,10 @@ class Mixture:
     def criteria(self) -> tuple[str, ...]:
         return tuple(name for name in CRITERIA if all(name in part.criteria for part in self.parts))
 
+    @property
+    def by_construction(self) -> bool:
+        return any(getattr(part, "by_construction", False) for part in self.parts)
+
     def n_uniform(self, n_max: int) -> int:
         return 1 + max(part.n_uniform(n_max) for part in self.parts)
 
@@ -263,6 +287,9 @@ REGISTRY: dict[str, Negative] = {
         Mirrored(),
         Twisted(),
         MisScaled(),
+        Swapped(),
+        SpreadMatched(),
+        RadiusMatched(),
         Mixture(),
     )
 }

@@ -6,7 +6,7 @@ random numbers of a block of samples and ``compose`` turns them into scenes, so 
 function of its numbers. The same generator state gives the same bits.
 
 The variants of the authors' generator are fields of a task: its ``negative``, and ``abstract``, ``distractors`` and
-``fixed``, which change the targets of both labels alike.
+``fixed``, which change the targets of both labels alike. ``lookalikes`` of Discrimination changes the references.
 """
 
 from __future__ import annotations
@@ -92,6 +92,11 @@ class Task:
             raise ValueError(
                 f"negative is {negative.name!r} and the task abstract, where only positions matter and it leaves them "
                 "right; accepted are negatives that are wrong under the criterion positions"
+            )
+        if self.certified and getattr(negative, "by_construction", False):
+            raise ValueError(
+                f"certified, and {negative.name!r} that is a negative by construction only, contradict each other: "
+                "the truth calls what it makes achieved; accepted is certified=False"
             )
         if self.certified and (self.abstract or self.distractors):
             raise ValueError(
@@ -197,10 +202,16 @@ class Discrimination(Task):
     """
 
     n_objects: int | tuple[int, int] = (3, 8)
+    lookalikes: int = 0  # up to so many objects of a scene share shape, size and colour; 0: none does on purpose
+
+    def _check_variants(self) -> None:
+        check_seed("lookalikes", self.lookalikes)
+        super()._check_variants()
 
     def references(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:
         low, high = self.object_range
-        return scene.sample(rng.integers(low, high + 1, size), self.n_max, rng)
+        drawn = scene.sample(rng.integers(low, high + 1, size), self.n_max, rng)
+        return variants.alike(drawn, self.lookalikes) if self.lookalikes else drawn
 
 
 @dataclass(frozen=True)

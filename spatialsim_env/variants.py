@@ -1,4 +1,4 @@
-"""Changes of the target that the authors' generator offers beside the two tasks of the paper.
+"""Changes of the target that the authors' generator offers beside the two tasks of the paper, and lookalikes.
 
 Each is a pure batched function of scenes and random numbers, as the negatives are, but it is applied whatever the
 label. ``tasks`` has a field for each.
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spatialsim_env import scene
-from spatialsim_env.scene import POSITION, present
+from spatialsim_env.scene import ARENA, COLOR, POSITION, SHAPE, SIZE, place, present
 from spatialsim_env.transforms import Similarity
 
 N_RECAST = 6  # uniform numbers per object: shape, size, three colours, orientation
@@ -30,6 +30,21 @@ def recast(scenes: NDArray[np.float32], numbers: NDArray[np.float32]) -> NDArray
     out = scene.from_uniform(np.concatenate([numbers, places], axis=-1), np.full(size, n))
     out[..., POSITION] = scenes[..., POSITION]
     out *= present(scenes)[..., None]
+    return out
+
+
+def alike(scenes: NDArray[np.float32], most: int) -> NDArray[np.float32]:
+    """The first ``most`` objects of each reference scene take the shape, size and colour of its first, (B, n, 10).
+
+    A position U[size, 20 - size] becomes one for the new size, so that everything else stays as it was drawn.
+    """
+    out = scenes.copy()
+    part, own = out[:, :most], scenes[:, :most, SIZE, None]
+    for column in (SHAPE, SIZE, COLOR):
+        part[..., column] = scenes[:, :1, column]
+    drawn = (scenes[:, :most, POSITION] - own) / (np.float32(ARENA) - 2 * own)
+    part[..., POSITION] = place(drawn, part[..., SIZE])
+    part *= present(scenes[:, :most])[..., None]
     return out
 
 

@@ -14,7 +14,7 @@ from reward_models import cli
 from reward_models.cli import app, objects
 from spatialsim_env import datasets
 
-COMMANDS = ("demo", "generate", "train", "evaluate", "agent", "render", "play")
+COMMANDS = ("demo", "generate", "train", "evaluate", "hard", "agent", "render", "play")
 
 
 def run(*arguments: object) -> str:
@@ -99,6 +99,7 @@ def test_render(tmp_path):
         (["train", "matching", "--out", "x", "--reference-seed", "1"], "--reference-seed and matching contradict"),
         (["train", "matching", "--out", "x", "--samples", "0"], "samples_per_stage is 0"),
         (["evaluate", "no/model"], "model.json does not exist"),
+        (["hard", "no/model"], "model.json does not exist"),
         (["render", "picture.bmp"], "accepted are .png, .gif and .mp4"),
     ],
 )

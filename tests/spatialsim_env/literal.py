@@ -118,11 +118,65 @@ def wrong(negative: Any, scene: Scene, numbers: np.ndarray, n_max: int) -> Scene
             factor, angle = (negative.low * (negative.high / negative.low) ** u[0]) ** sign, 0.0
         for row, place in zip(out, moved(scene, factor, angle, (0, 0)), strict=True):
             row[POSITION] = place[POSITION]
+    elif negative.name == "swapped":
+        pairs = [(i, j) for i in range(len(out)) for j in range(i + 1, len(out)) if not same_look(scene[i], scene[j])]
+        if pairs:
+            i, j = pairs[math.floor(u[0] * len(pairs))]
+            out[i][POSITION], out[j][POSITION] = scene[j][POSITION], scene[i][POSITION]
+    elif negative.name == "spread_matched":
+        for k, row in enumerate(out):
+            for axis, column in enumerate((X, Y)):
+                row[column] = row[SIZE] + (20 - 2 * row[SIZE]) * u[2 * k + axis]
+        if len(out) > 1:
+            ratio = rms_spread(scene) / rms_spread(out)
+            out[:, POSITION] = moved(out, ratio, 0.0, (0, 0))[:, POSITION]
+    elif negative.name == "radius_matched":
+        out[:, POSITION] = center + closed_chain(scene[:, POSITION] - center, u)
     elif negative.name == "mixture":
         part = negative.parts[math.floor(u[0] * len(negative.parts))]
         out = wrong(part, scene, u[1:], n_max)
     else:
         raise AssertionError(f"no literal version of the negative {negative.name!r}")
+    return out
+
+
+def same_look(one: np.ndarray, other: np.ndarray) -> bool:
+    """One shape, and colours that differ by at most 0.05 a channel."""
+    return bool((one[SHAPE] == other[SHAPE]).all() and np.abs(one[COLOR] - other[COLOR]).max() <= 0.05)
+
+
+def rms_spread(scene: Scene) -> float:
+    """Root mean square distance to the barycentre."""
+    center = np.mean([row[POSITION] for row in scene], axis=0)
+    return math.sqrt(np.mean([np.sum((row[POSITION] - center) ** 2) for row in scene]))
+
+
+def closed_chain(offsets: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Vectors of the same lengths with the sum 0: from the shortest on, each at an angle that the rest can close.
+
+    The law of cosines gives the angle to the sum so far at which the new sum has the least and the greatest length
+    that the rest can bring back to 0.
+    """
+    n = len(offsets)
+    if n == 1:
+        return np.zeros((1, 2))
+    length = np.linalg.norm(offsets, axis=1)
+    order = sorted(range(n), key=lambda k: round(length[k], 3))
+    out, total = np.zeros((n, 2)), np.zeros(2)
+    for step, k in enumerate(order):
+        rest = [length[j] for j in order[step + 1 :]]
+        longest, shortest = sum(rest), max(0.0, 2 * max(rest, default=0) - sum(rest))
+        number = u[min(step, len(u) - 1)]
+        if n == 3 and step == 1:  # the other side than in the scene
+            a, b = (offsets[order[i]] for i in (1, 2))
+            number = 0.5 if a[0] * b[1] - a[1] * b[0] > 0 else 0.0
+        cosines = [(x**2 - total @ total - length[k] ** 2) / (2 * math.hypot(*total) * length[k]) if step else c
+                   for x, c in ((longest, 1), (shortest, -1))]  # fmt: skip
+        narrow, wide = (math.acos(min(max(c, -1), 1)) for c in cosines)
+        angle = narrow + (2 * number) % 1 * (wide - narrow)
+        angle = math.atan2(total[1], total[0]) + (angle if number < 0.5 else -angle)
+        out[k] = length[k] * math.cos(angle), length[k] * math.sin(angle)
+        total = total + out[k]
     return out
 
 

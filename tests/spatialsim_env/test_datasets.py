@@ -22,7 +22,7 @@ from spatialsim_env.datasets import (
     select,
     set_name,
 )
-from spatialsim_env.negatives import Displaced, DisplacedFew
+from spatialsim_env.negatives import Displaced, DisplacedFew, RadiusMatched, SpreadMatched
 from spatialsim_env.scene import SceneError
 from spatialsim_env.tasks import STAGES, Discrimination, Identification, Samples
 from spatialsim_env.variants import Fixed
@@ -84,6 +84,8 @@ def test_manifest_says_what_was_made(tmp_path):
         ("abstract", {"abstract": True}),
         ("distractors", {"distractors": 3}),
         ("abstract-distractors", {"abstract": True, "distractors": 3}),
+        ("spread_matched", {"negative": SpreadMatched()}),
+        ("radius_matched", {"negative": RadiusMatched()}),
     ],
 )
 def test_variants_have_the_objects_parts_and_sizes_of_the_papers_sets(kind, options):
@@ -131,6 +133,7 @@ def test_names_of_tasks():
     assert set_name(Discrimination(3), "test") == set_name(Discrimination((3, 3)), "test") == "discrimination/n3/test"
     assert set_name(Discrimination((2, 4), negative="twisted"), "test") == "discrimination-twisted/2-4/test"
     assert set_name(Discrimination(4, distractors=1), "own") == "discrimination-distractors/n4/own"
+    assert set_name(Discrimination(4, lookalikes=2), "own") == "discrimination-lookalikes/n4/own"
 
 
 def test_a_set_is_what_its_task_draws_from_the_stream_of_its_name():
@@ -162,6 +165,8 @@ def test_patterns_stay_within_a_part():
         "discrimination",
         *(f"discrimination-{kind}" for kind in ("displaced", "displaced_few", "abstract", "distractors")),
         "discrimination-abstract-distractors",
+        "discrimination-spread_matched",
+        "discrimination-radius_matched",
     }
 
 
@@ -190,6 +195,8 @@ def test_manifests_tell_variants_apart(tmp_path):
         {"abstract": True},
         {"distractors": 3},
         {"abstract": True, "distractors": 3},
+        {"negative": {"name": "spread_matched"}},
+        {"negative": {"name": "radius_matched"}},
         {"fixed": {"scale": 1.0}},
     ]
     for name in names:

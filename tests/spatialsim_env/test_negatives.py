@@ -8,7 +8,18 @@ import pytest
 
 from spatialsim_env import goals, negatives, scene, transforms
 from spatialsim_env.alignment import CRITERIA
-from spatialsim_env.negatives import Displaced, Mirrored, MisScaled, Mixture, Poses, Redrawn, Twisted, by_name
+from spatialsim_env.env import SpatialSimEnv
+from spatialsim_env.negatives import (
+    Displaced,
+    DisplacedFew,
+    Mirrored,
+    MisScaled,
+    Mixture,
+    Poses,
+    Redrawn,
+    Twisted,
+    by_name,
+)
 from spatialsim_env.scene import COLOR, ORIENTATION, POSITION, SHAPE, SIZE
 
 N_MAX = 8
@@ -54,6 +65,34 @@ def test_objects_stay_who_they_are(negative, n_objects):
     turned = (out[..., ORIENTATION] != scenes[..., ORIENTATION]).any(axis=1)
     assert turned.any() == negative.turns
     scene.validate(out)
+
+
+@every
+def test_a_hundred_objects(negative):
+    scenes = some_scenes(20, (100, 100))
+    out = negative(scenes, numbers_for(negative, scenes))
+    scene.validate(out)
+    assert (scene.count(out) == 100).all()
+    for criterion in negative.criteria:
+        assert not goals.achieved(out, scenes, criterion).all()
+
+
+@every
+def test_the_order_of_the_batch_changes_nothing(negative):
+    scenes = some_scenes()
+    numbers = numbers_for(negative, scenes)
+    order = np.random.default_rng(4).permutation(len(scenes))
+    assert np.array_equal(negative(scenes[order], numbers[order]), negative(scenes, numbers)[order])
+
+
+@pytest.mark.parametrize("name", ["mirrored", "twisted", "mis_scaled", "radius_matched"])
+def test_the_order_of_the_objects_does_not_matter_where_none_is_drawn_by_its_place(name):
+    """Up to float32: 1e-4 by the arc cosine of a chain that barely closes."""
+    scenes = some_scenes(200, (N_MAX, N_MAX))
+    numbers = numbers_for(by_name(name), scenes)
+    order = np.random.default_rng(4).permutation(N_MAX)
+    after, expected = by_name(name)(scenes[:, order], numbers), by_name(name)(scenes, numbers)[:, order]
+    assert np.allclose(after, expected, atol=2e-3)
 
 
 @every
@@ -108,6 +147,40 @@ def test_registry():
     assert tuple(negatives.REGISTRY) == negatives.NAMES
     assert {"redrawn", "displaced", "mirrored", "twisted", "mis_scaled"} < set(negatives.NAMES)
     assert all(name == negative.name for name, negative in negatives.REGISTRY.items())
+
+
+def test_displacements_within_the_tolerance_are_negatives_by_construction_only():
+    tolerance = goals.TOLERANCES.position
+    for kind in (Displaced, DisplacedFew):
+        assert kind(0.0, tolerance).by_construction
+        assert not kind(0.0, 1.01 * tolerance).by_construction
+    assert not any(negative.by_construction for negative in negatives.REGISTRY.values())
+    assert Mixture((Redrawn(), Displaced(0.4, 0.4))).by_construction
+    scenes = some_scenes(1000)
+    within = Displaced(tolerance, tolerance)
+    assert goals.achieved(within(scenes, numbers_for(within, scenes)), scenes).all()
+
+
+@pytest.mark.parametrize("max_turn", [None, 0.0])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@every
+def test_environments_accept_it_as_a_start_or_say_why_not(negative, criterion, max_turn):
+    """A start that is accepted is never achieved; a refusal names it."""
+    options = {"n_objects": (3, N_MAX), "criterion": criterion, "max_turn": max_turn, "start": negative}
+    turns_for_nothing = negative.turns and max_turn == 0 and criterion == "similarity"
+    if criterion not in negative.criteria or turns_for_nothing:
+        with pytest.raises(ValueError, match=f"^start .*{negative.name}.* (is achieved already|turns objects)"):
+            SpatialSimEnv(**options)
+        return
+    env = SpatialSimEnv(**options)
+    for seed in range(20):
+        assert not env.reset(seed=seed)[1]["is_success"]
+
+
+def test_a_start_within_the_tolerance_is_refused_when_it_begins():
+    env = SpatialSimEnv(5, start=Displaced(0.4, 0.4))
+    with pytest.raises(RuntimeError, match="starts made by 'displaced' is achieved already; choose another start"):
+        env.reset(seed=0)
 
 
 def test_unknown_names():
