@@ -12,6 +12,7 @@ import typer
 from reward_models.agents.commands import app as agent_app
 from reward_models.benchmark.commands import app as bench_app
 from reward_models.hard_commands import hard
+from reward_models.hub.commands import app as hub_app
 from reward_models.rollout_commands import rollouts
 from spatialsim_env import negatives
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
+app.add_typer(hub_app, name="hub")
 app.command()(rollouts)
 app.command()(hard)
 

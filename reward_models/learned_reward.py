@@ -20,25 +20,30 @@ from numpy.typing import ArrayLike, NDArray
 from reward_models import checkpoint, models
 from reward_models.batch import pictures_at_once, seen_by
 from reward_models.evaluation import one_thread, rows_at_once
+from reward_models.hub import shipped
 from reward_models.models import RewardModel
 from reward_models.models.scorers import scorer_of
 from spatialsim_env import goals
 from spatialsim_env.scene import SHAPE, SIZE, SceneError, as_batch, present, validate
 
 KINDS = ("sparse", "dense")
-HUB = "hub:"
 
 
 class LearnedModel:
-    """A trained model that judges numpy scenes. It keeps a copy of its own, which nothing changes."""
+    """A trained model that judges numpy scenes. It keeps a copy of its own, which nothing changes.
+
+    Args:
+        task: what it was trained for.
+        source: what ``load`` finds it by, "hub:NAME" or a path; None for a model that is in no file.
+    """
 
     def __init__(
-        self, model: RewardModel, task: Mapping[str, Any] | None = None, folder: str | os.PathLike[str] | None = None
+        self, model: RewardModel, task: Mapping[str, Any] | None = None, source: str | os.PathLike[str] | None = None
     ) -> None:
         self._module = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
         self._scorer = scorer_of(self._module)
         self.task = dict(task or {})
-        self.folder = None if folder is None else Path(folder).resolve()
+        self.source = None if source is None else _settled(source)
 
     @property
     def module(self) -> RewardModel:
@@ -109,33 +114,32 @@ class LearnedModel:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.folder is not None:
-            return load, (str(self.folder),)
+        if self.source is not None:
+            return load, (self.source,)
         weights = {name: value.numpy() for name, value in self._module.state_dict().items()}
         return _rebuild, (self.kind, self._module.config.to_json(), weights, self.task)
 
 
 def load(path_or_name: str | os.PathLike[str]) -> LearnedModel:
-    """A trained model from its folder or one of its two files.
+    """A trained model: "hub:NAME" for one that comes with the package, else its folder or one of its two files.
 
     Raises:
-        checkpoint.CheckpointError: the file is missing, damaged or not a model.
-        ValueError: a name of a shipped model; there are none yet.
+        checkpoint.CheckpointError: a file is missing, damaged or not a model; a name that the hub does not have.
     """
-    _refuse_hub(os.fspath(path_or_name))
-    stored = checkpoint.load(path_or_name)
-    return LearnedModel(stored.model, stored.task, stored.folder)
+    source = _settled(path_or_name)
+    stored = shipped.load(source) if shipped.is_name(source) else checkpoint.load(source)
+    return LearnedModel(stored.model, stored.task, source)
 
 
 class LearnedReward:
     """A trained model as the reward of an environment (protocol ``spatialsim_env.rewards.Reward``).
 
     ``sparse`` is 0 where the model's logit is positive, else -1; ``dense`` is its probability minus 1. Scenes that
-    do not hold the same shapes are not achieved, as under the truth. Given a path, the model is loaded at the first
-    call, in each process by itself; a pickle carries the path alone.
+    do not hold the same shapes are not achieved, as under the truth. Given a path or "hub:NAME", the model is loaded at
+    the first call, in each process by itself; a pickle carries the path or the name alone.
 
     Args:
-        model: a model, or the path of one.
+        model: a model, the path of one, or "hub:NAME".
         kind: "sparse" or "dense".
 
     Raises:
@@ -149,29 +153,30 @@ class LearnedReward:
             raise ValueError(f"a learned reward is {kind!r}; accepted are {', '.join(KINDS)}")
         self.kind = kind
         self._model: LearnedModel | None = None
-        self._folder: Path | None
         if isinstance(model, LearnedModel):
-            self._model, self._folder = model, model.folder
+            self._model, self.source = model, model.source
         else:
-            self._folder = checkpoint.folder_of(model).resolve()
+            self.source = _settled(model)
 
     @property
     def folder(self) -> Path | None:
         """Where its model lies; None for a model that is in no file."""
-        return self._folder
+        if self.source is None:
+            return None
+        return shipped.folder(self.source) if shipped.is_name(self.source) else Path(self.source)
 
     @property
     def name(self) -> str:
         """What ``resolve`` finds it by; a model that is in no file has only its kind to show."""
-        base = str(self._folder) if self._folder is not None else self.model.kind
+        base = self.source if self.source is not None else self.model.kind
         return base if self.kind == "sparse" else f"{base}:{self.kind}"
 
     @property
     def model(self) -> LearnedModel:
         """The model, loaded if it is not yet."""
         if self._model is None:
-            assert self._folder is not None
-            self._model = load(self._folder)
+            assert self.source is not None
+            self._model = load(self.source)
         return self._model
 
     def __call__(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
@@ -209,23 +214,27 @@ class LearnedReward:
             raise ValueError(f"{self.name} knows one reference scene and goal {row} is another; {remedy}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | ({"_model": None} if self._folder is not None else {})
+        return self.__dict__ | ({"_model": None} if self.source is not None else {})
 
 
 def resolve(spec: str) -> LearnedReward | None:
     """The learned reward of a name, for ``spatialsim_env.rewards.resolve``.
 
     Args:
-        spec: the path of a model, as ``runs/demo/matching`` or ``runs/demo/matching:dense``.
+        spec: a shipped model or the path of one, as ``hub:matching`` or ``runs/demo/matching``; ``:dense`` behind it
+            makes it dense.
 
     Returns:
-        None where the name is not a path.
+        None where the name is neither.
 
     Raises:
-        checkpoint.CheckpointError: a path without a model.
-        ValueError: an unknown kind after the colon, or the name of a shipped model; there are none yet.
+        checkpoint.CheckpointError: a path without a model; a name that the hub does not have, or a file of it changed.
+        ValueError: an unknown kind after the colon.
     """
-    _refuse_hub(spec)
+    if shipped.is_name(spec):
+        name, colon, kind = spec.removeprefix(shipped.PREFIX).partition(":")
+        shipped.checked(name)
+        return LearnedReward(shipped.PREFIX + name, kind if colon else "sparse")
     path, kind = spec, "sparse"
     base, colon, ending = spec.rpartition(":")
     if colon and (ending in KINDS or Path(base).exists()):
@@ -237,9 +246,10 @@ def resolve(spec: str) -> LearnedReward | None:
     return reward
 
 
-def _refuse_hub(name: str) -> None:
-    if name.startswith(HUB):
-        raise ValueError(f"{name!r}: no shipped models exist yet; train one and give the path of its folder")
+def _settled(source: str | os.PathLike[str]) -> str:
+    """A name of the hub, or the folder of a model as it is found from every working directory."""
+    text = os.fspath(source)
+    return text if shipped.is_name(text) else str(checkpoint.folder_of(text).resolve())
 
 
 def _checked(scenes: ArrayLike, name: str) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from reward_models import checkpoint
 from reward_models.checks import require_entries
+from reward_models.hub import shipped
 from reward_models.learned_reward import LearnedReward
 from spatialsim_env import rewards
 from spatialsim_env.rewards import Reward
@@ -54,8 +55,7 @@ def _model(reward: LearnedReward, run: Path) -> dict[str, Any] | None:
     if folder is None:
         return None
     beside = os.path.relpath(folder, run) if folder.is_relative_to(run.parent) else None
-    digest = checkpoint.read_info(folder)["sha256"]
-    return {"folder": str(folder), "beside": beside, "kind": reward.kind, "sha256": digest}
+    return {"folder": str(folder), "beside": beside, "kind": reward.kind, "sha256": _digest(reward)}
 
 
 def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
@@ -90,18 +90,32 @@ def found_again(record: dict[str, Any], run: Path) -> str:
     model = record["model"]
     if model is None:
         return SPARSE if record["live_reward"] else record["reward"]
-    folders = [Path(model["folder"])]
-    if model["beside"] is not None:
-        folders.insert(0, (run.resolve() / model["beside"]).resolve())
-    there = [folder for folder in dict.fromkeys(folders) if (folder / checkpoint.INFO).exists()]
-    for folder in there:
-        if checkpoint.read_info(folder)["sha256"] == model["sha256"]:
-            return LearnedReward(folder, model["kind"]).name
+    there = _where_it_may_lie(record, run)
+    for reward in there:
+        if _digest(reward) == model["sha256"]:
+            return reward.name
     state = "has other weights by now" if there else "is gone"
     raise ValueError(
         f"{run}: its reward {record['reward']!r}, weights of SHA-256 {model['sha256'][:12]}, {state}; "
         "accepted is that model in its place, or another reward by name"
     )
+
+
+def _where_it_may_lie(record: dict[str, Any], run: Path) -> list[LearnedReward]:
+    """A shipped model wherever this package lies; any other beside the run, or where it was."""
+    model = record["model"]
+    if shipped.is_name(record["reward"]):
+        return [LearnedReward(record["reward"].removesuffix(f":{model['kind']}"), model["kind"])]
+    folders = [Path(model["folder"])]
+    if model["beside"] is not None:
+        folders.insert(0, (run.resolve() / model["beside"]).resolve())
+    there = [folder for folder in dict.fromkeys(folders) if (folder / checkpoint.INFO).exists()]
+    return [LearnedReward(folder, model["kind"]) for folder in there]
+
+
+def _digest(reward: LearnedReward) -> str:
+    assert reward.folder is not None
+    return checkpoint.read_info(reward.folder)["sha256"]
 
 
 def check(file: Path, record: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ FOLDER, ENDING = "rows", ".jsonl"
 PACKAGES = ("numpy", "torch", "numba")
 NAMED = 5  # rows that an error message names
 _ROOT = Path(__file__).parents[2]
-_SOURCES = ("reward_models", "spatialsim_env")
+_SOURCES = ("reward_models", "spatialsim_env", ":(exclude)reward_models/hub/weights")  # weights are no code
 _ENTRIES = {
     "id": str, "cell": str, "seed": int, "version": int, "package": str, "commit": (str, type(None)),
     "versions": dict, "machine": str, "device": str, "settings": dict, "seeds_together": list,

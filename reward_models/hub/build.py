@@ -1,0 +1,181 @@
+"""How a shipped model comes to be: trained by its recipe, measured, and written with a card that says all of it.
+
+The card, ``card.json``:
+
+    name, about, command    what it is called, one sentence, and the command that made it
+    kind, n_weights, seed   of the network, and of its training
+    training                the recipe's settings, as ``TrainingConfig.to_json()``
+    seconds                 of training, from its log; null without one
+    trained, measured       {package, commit, versions, machine} of the code that trained and of the code that measured
+    accuracy                {"3-8": {"correct": 9980, "total": 10000}, ...} on Discrimination, test stream of
+                            ``accuracy_seed``
+    microseconds            per pair of 8 objects on one thread, {"1": of a single pair, "4096": of one among so many};
+                            best of several tries
+    hard_suite              null, or {"seed", "accuracy": {task: {"3-8": {"correct", "total"}}}, "thresholds":
+                            {"3-8": 4.1}}; certified where a task has both forms, correct null where scenes were
+                            refused, thresholds in deviations of the noise, null for never
+    audit                   its row, null where it was not made
+    known_failures          sentences
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import timeit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reward_models import checkpoint, hard_cases
+from reward_models.benchmark import rows
+from reward_models.checks import read_object, require_entries
+from reward_models.evaluation import accuracy_by_range, one_thread
+from reward_models.hub import shipped
+from reward_models.hub.recipes import Recipe, recipe
+from reward_models.learned_reward import LearnedModel, load
+from reward_models.training import LOG, read_log
+from spatialsim_env.files import replaced
+from spatialsim_env.tasks import Discrimination
+
+TEST_SAMPLES, HARD_SAMPLES = 10_000, 1_000  # per range; per task and range
+ACCURACY_SEED = HARD_SEED = 0
+TIMED_OBJECTS, TIMED_BATCHES, TIMED_TRIES = 8, (1, 4_096), 7
+MADE_BY = "made_by.json"  # beside the training: the code that began it
+_MADE = {"package": str, "commit": (str, type(None)), "versions": dict, "machine": str}
+
+Row = dict[str, Any]
+
+
+def build(
+    name: str,
+    out: str | os.PathLike[str],
+    work: str | os.PathLike[str],
+    *,
+    samples: int = TEST_SAMPLES,
+    hard_samples: int = HARD_SAMPLES,
+    say: Callable[[str], None] = print,
+) -> Path:
+    """Make a shipped model into ``out/NAME``, which is replaced as a whole when all of it is there.
+
+    Args:
+        name: of a recipe.
+        work: folder of trainings; one that was stopped goes on, one that is finished is measured again.
+        samples: per range, of the card's accuracy.
+        hard_samples: per task and range of the hard suite; 0 leaves it out.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: an unknown name, a training of other settings, or an unfinished one of another commit.
+    """
+    made, chosen = _made_by(), recipe(name)
+    training = Path(work) / name
+    trained = _begin(training, made)
+    say(f"{name}: training in {training}")
+    chosen.make(chosen.settings, training)
+    model = load(training)
+    say(f"{name}: measuring")
+    card = _card(name, chosen, model, training) | {
+        "trained": trained,
+        "measured": made,
+        "accuracy": {
+            key: asdict(part) for key, part in accuracy_by_range(model.module, samples, ACCURACY_SEED).items()
+        },
+        "hard_suite": _hard_suite(model, hard_samples) if hard_samples else None,
+        "audit": None,
+    }
+    home = Path(out) / name
+    with _replaced_folder(home) as temporary:
+        for file in (checkpoint.INFO, checkpoint.WEIGHTS):
+            shutil.copyfile(training / file, temporary / file)
+        card_of_name = {key: card[key] for key in shipped.CARD_ENTRIES}
+        (temporary / shipped.CARD).write_text(json.dumps(card_of_name, indent=2) + "\n", encoding="utf-8", newline="\n")
+        shipped.write_checksums(temporary)
+    return home
+
+
+def _card(name: str, chosen: Recipe, model: LearnedModel, training: Path) -> Row:
+    return {
+        "format": shipped.CARD_FORMAT,
+        "name": name,
+        "about": chosen.about,
+        "command": f"spatialsim hub build {name}",
+        "kind": model.kind,
+        "n_weights": model.module.n_weights,
+        "seed": chosen.settings.seed,
+        "training": chosen.settings.to_json(),
+        "seconds": round(sum(row.seconds for row in read_log(training)), 1) if (training / LOG).exists() else None,
+        "accuracy_seed": ACCURACY_SEED,
+        "microseconds": {str(size): microseconds(model, size) for size in TIMED_BATCHES},
+        "known_failures": list(chosen.known_failures),
+    }
+
+
+def _hard_suite(model: LearnedModel, samples: int) -> Row:
+    found = hard_cases.run(model, beside={}, size=samples, seed=HARD_SEED)
+    shares: dict[str, Row] = {}
+    for row in sorted(found, key=lambda row: row.certified):  # a certified form replaces the other
+        shares.setdefault(row.task, {})[row.objects] = {"correct": row.correct, "total": row.total}
+    sigmas = {objects: value for (_, objects), value in hard_cases.thresholds(found).items()}
+    return {"seed": HARD_SEED, "accuracy": shares, "thresholds": sigmas}
+
+
+def microseconds(model: LearnedModel, size: int) -> float:
+    """Time of a pair of 8 objects when ``size`` pairs are scored in one call on one thread."""
+    pairs = Discrimination(TIMED_OBJECTS).sample(size, np.random.default_rng(0))
+    calls = max(1, 64 // size)
+
+    def score() -> None:
+        model.score(pairs.target, pairs.reference)
+
+    with one_thread():
+        score()  # compiles what is compiled
+        best = min(timeit.repeat(score, number=calls, repeat=TIMED_TRIES))
+    return round(best / (calls * size) * 1e6, 2)
+
+
+def _made_by() -> Row:
+    said = rows.made_by()
+    return {key: said[key] for key in _MADE}
+
+
+def _begin(training: Path, made: Row) -> Row:
+    """The code that began a training; refuses to go on with an unfinished one of another commit."""
+    file = training / MADE_BY
+    if not file.exists():
+        with replaced(file) as temporary:
+            temporary.write_text(json.dumps(made, indent=2) + "\n")
+        return made
+    there = read_object(file)
+    require_entries(file, there, _MADE, ValueError)
+    if not (training / checkpoint.INFO).exists() and there["commit"] != made["commit"]:
+        raise ValueError(
+            f"{training} holds an unfinished training of commit {there['commit']}, and this is {made['commit']}; "
+            "remove it, or give another --work"
+        )
+    return there
+
+
+@contextmanager
+def _replaced_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder that takes the place of ``target`` when the block ends well; else it is gone."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unique = f"{os.getpid()}-{secrets.token_hex(4)}"
+    temporary, old = (target.with_name(f".{target.name}.{unique}.{ending}") for ending in ("tmp", "old"))
+    temporary.mkdir()
+    try:
+        yield temporary
+        if target.exists():
+            target.rename(old)
+        temporary.rename(target)
+    finally:
+        for left_over in (temporary, old):
+            shutil.rmtree(left_over, ignore_errors=True)

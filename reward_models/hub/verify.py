@@ -1,0 +1,90 @@
+"""Does a card hold? A part of it is found anew and compared, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from reward_models.evaluation import Accuracy, accuracy_by_range, wilson
+from reward_models.hub import shipped
+from reward_models.hub.recipes import SHIPPED
+from reward_models.learned_reward import LearnedModel, load
+from spatialsim_env.tasks import RANGES
+
+SAMPLES, SEED = 2_000, 1  # per range; another seed than the card's, so other samples
+Z = 3.290527  # normal quantile of a two-sided interval of 99.9 %: three ranges of each model are asked
+
+
+@dataclass(frozen=True)
+class Line:
+    """One entry of a card."""
+
+    what: str
+    recorded: str
+    found: str
+    fits: bool
+
+
+def verify(name: str, samples: int = SAMPLES, seed: int = SEED) -> list[Line]:
+    """Checksums, weights, settings of the training, and accuracy on fresh samples.
+
+    An accuracy fits if its 99.9 % interval and the recorded one's have a share in common.
+
+    Args:
+        name: of a shipped model, with or without ``hub:``.
+        samples: per range.
+        seed: of the samples.
+
+    Returns:
+        The lines; those of the checksums alone if one of them does not fit.
+
+    Raises:
+        checkpoint.CheckpointError: an unknown name, or files that cannot be read though their checksums fit.
+    """
+    home = shipped.folder(name)
+    lines = [
+        Line(f"SHA-256 of {file}", said[:12], found[:12] if found else "missing", found == said)
+        for file, (said, found) in shipped.checksums(home).items()
+    ]
+    if not all(line.fits for line in lines):
+        return lines
+    card, model = shipped.card(name), load(shipped.PREFIX + home.name)
+    lines += [
+        _equal("name", card["name"], home.name),
+        _equal("kind", card["kind"], model.kind),
+        _equal("weights", card["n_weights"], model.module.n_weights),
+        _settings(card, home.name),
+    ]
+    return lines + _accuracies(card, model, samples, seed)
+
+
+def _equal(what: str, recorded: Any, found: Any) -> Line:
+    return Line(what, str(recorded), str(found), recorded == found)
+
+
+def _settings(card: dict[str, Any], name: str) -> Line:
+    """The training against the recipe of this version; entries that differ are shown."""
+    here = SHIPPED[name].settings.to_json() if name in SHIPPED else {}
+    said = card["training"]
+    keys = [key for key in said | here if said.get(key) != here.get(key)]
+    if not keys:
+        return Line("training", f"{len(said)} settings", "the same", True)
+    recorded, found = (", ".join(f"{key} {part.get(key)!r}" for key in keys) for part in (said, here))
+    return Line("training", recorded, found, False)
+
+
+def _accuracies(card: dict[str, Any], model: LearnedModel, samples: int, seed: int) -> list[Line]:
+    recorded = {label: Accuracy(**part) for label, part in card["accuracy"].items()}
+    wanted = {f"{low}-{high}" for low, high in RANGES}
+    if recorded.keys() != wanted:
+        return [_equal("accuracy", sorted(recorded), sorted(wanted))]
+    found = accuracy_by_range(model.module, samples, seed)
+    return [
+        Line(f"accuracy {label}", str(recorded[label]), str(part), _agree(recorded[label], part))
+        for label, part in found.items()
+    ]
+
+
+def _agree(one: Accuracy, other: Accuracy) -> bool:
+    (low, high), (least, most) = (wilson(part.correct, part.total, Z) for part in (one, other))
+    return low <= most and least <= high
