@@ -34,6 +34,7 @@ from spatialsim_env.dynamics import DIRECTIONS, Dynamics
 from spatialsim_env.env import DiscriminationEnv, IdentificationEnv, SpatialSimEnv
 from spatialsim_env.expert import Expert
 from spatialsim_env.tasks import Samples, check_seed
+from spatialsim_env.transforms import ANGLES, SCALES
 
 POLICIES = ("random", "expert")
 EPISODES = "episodes"  # key of the settings: how many
@@ -95,7 +96,7 @@ class World:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a manifest says of it, as JSON gives it back."""
+        """What a manifest says of it, as JSON gives it back; ranges of the goals where they are narrower."""
         env = self.env
         low, high = env.episodes.object_range
         said = {
@@ -109,6 +110,8 @@ class World:
             "reference_seed": env.episodes.reference_seed,
             "horizon": self.horizon,
         }
+        goals = {"goal_scale": (env.episodes.goal_scale, SCALES), "goal_angle": (env.episodes.goal_angle, ANGLES)}
+        said |= {name: list(own) for name, (own, usual) in goals.items() if own != usual}
         return json.loads(json.dumps(said))
 
     def policy(self, name: str) -> Policy:

@@ -23,7 +23,7 @@ Run = Annotated[str, typer.Argument(help=f"Folder of a trained agent; or {' or '
 World = Annotated[
     str | None, typer.Option("--config", help="Whose world random or expert acts in, as discrim_n3; see agent list.")
 ]
-FirstSeed = Annotated[int, typer.Option(help="Seed of the first episode; the others follow.")]
+FirstSeed = Annotated[int, typer.Option(help="Seed of the first episode; the others follow.", min=0)]
 
 
 @app.command("train")

@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from reward_models.agents.configs import AgentConfig
+from reward_models.checks import require_whole
 from reward_models.evaluation import wilson
 from spatialsim_env.scene import as_batch
 
@@ -93,10 +94,10 @@ def evaluate(
         seed: of the first episode; the others follow.
 
     Raises:
-        ValueError: no episodes, or a policy of another name.
+        ValueError: no episodes, a seed below 0, or a policy of another name.
     """
-    if episodes < 1:
-        raise ValueError(f"episodes is {episodes}; accepted is at least 1")
+    require_whole("episodes", episodes)
+    require_whole("seed", seed, 0)
     blocks = [
         _play(policy, config, reward, range(first, min(first + COPIES, seed + episodes)))
         for first in range(seed, seed + episodes, COPIES)

@@ -204,10 +204,10 @@ def load_model(config: AgentConfig, path: Path, envs: VecEnv, seed: int | None) 
         FileNotFoundError: there is none.
         ValueError: it cannot be read.
     """
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; accepted is an agent that a training wrote")
     try:
         return ALGORITHMS[config.algorithm].load(path, env=envs, device="cpu", seed=seed)
-    except FileNotFoundError:
-        raise
     except Exception as error:
         raise ValueError(f"{path} cannot be read as an agent ({type(error).__name__}: {error})") from error
 

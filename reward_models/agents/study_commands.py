@@ -115,6 +115,9 @@ def report(
 ) -> None:
     """Rebuild tables and learning curves from the rows of RESULTS."""
     from reward_models.agents import study_report
+    from reward_models.benchmark.rows import FOLDER
 
     folder = _results(quick, results)
+    if not (folder / FOLDER).is_dir():
+        raise FileNotFoundError(f"{folder / FOLDER} does not exist; accepted is a folder that agent study run wrote")
     print(f"wrote {study_report.write(folder, out or folder, quick=quick)}")

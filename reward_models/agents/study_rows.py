@@ -13,7 +13,8 @@
     claims           {network: {"claimed", "precision"}} at the last step, where a run asks several networks
     accuracy         {"3-8", "9-20", "21-30", "rollouts": {"hits", "total", "interval"}} of a network
     curve            [[steps, success, claimed, true reward, reward], ...] in training; null for what was not logged
-    evaluations      [[steps, success, claimed], ...] of the deterministic policy in between
+    evaluations      [[steps, success, claimed], ...] of the deterministic policy in between; steps are those of the
+                     line of the log that it is in, with sac up to a round of episodes later than the evaluation
     error            null, or one line; evaluation, claims and accuracy are then empty
 
 Rows are read only if they are what the study of this version of the code says.

@@ -299,8 +299,10 @@ def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = 
         raise ValueError(f"{folder / RECORD}: {error}") from error
     reward = reward_source.found_again(record, folder) if reward is None else reward_source.settled(reward)
     warn_of_versions(folder, record)
-    envs = make_envs(replace(config, subprocess=False), reward, n_envs=1)
-    return Agent(load_model(config, folder / AGENT, envs, seed=None), config, reward, record)
+    with undisturbed():
+        envs = make_envs(replace(config, subprocess=False), reward, n_envs=1)
+        model = load_model(config, folder / AGENT, envs, seed=None)
+    return Agent(model, config, reward, record)
 
 
 @contextmanager
@@ -329,7 +331,8 @@ def transferred(agent: Agent, config: AgentConfig) -> Agent:
     """
     if agent.config.policy != "objects":
         raise ValueError(f'policy is {agent.config.policy!r}; accepted is "objects", whose weights fit any number')
-    there = replace(config, policy=agent.config.policy, net=agent.config.net, n_envs=1, subprocess=False)
+    network = {name: getattr(agent.config, name) for name in ("policy", "features", "net")}
+    there = replace(config, **network, subprocess=False)
     with undisturbed():
         model = make_model(there, make_envs(there, agent.reward))
     try:

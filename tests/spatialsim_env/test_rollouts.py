@@ -191,6 +191,9 @@ def test_other_rollouts_are_not_replaced(tmp_path):
         wanted(seed=5).write(tmp_path, "train", 3)
     with pytest.raises(ValueError, match=r"policies: \['expert', 'random'\] there, \['expert'\] now"):
         wanted(names=("expert",)).write(tmp_path, "train", 3)
+    narrow = World({"n_objects": (3, 5), "goal_scale": (0.5, 0.6)}, horizon=20)
+    with pytest.raises(ValueError, match=r"goal_scale: None there, \[0\.5, 0\.6\] now"):
+        wanted(narrow).write(tmp_path, "train", 3)
     with pytest.raises(ValueError, match="episodes is 0"):
         wanted().write(tmp_path, "train", 0)
     assert digests(tmp_path) == before

@@ -10,9 +10,10 @@ from scipy.stats import binomtest
 
 from reward_models.agents import evaluation as module
 from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
-from reward_models.agents.evaluation import Evaluation, evaluate, film, wilson
+from reward_models.agents.evaluation import Evaluation, evaluate, film, steps, wilson
 from reward_models.agents.extractor import FAR, place_goal
 from spatialsim_env import goals
+from spatialsim_env.alignment import align
 from spatialsim_env.rewards import TruthReward
 from spatialsim_env.scene import as_batch
 
@@ -35,6 +36,15 @@ class Yes:
 
     def __call__(self, achieved, desired):
         return np.zeros(len(achieved))
+
+
+class Near:
+    """Says achieved what is within six units of it."""
+
+    name, success_threshold = "near", -0.5
+
+    def __call__(self, achieved, desired):
+        return -(align(achieved, desired, (6.0, 1.0, 1.0), criterion="positions").distance > 1).astype(float)
 
 
 @given(st.integers(1, 300), st.data())
@@ -102,6 +112,31 @@ def test_equal_seeds_give_equal_episodes_however_many_are_played_together(monkey
     assert (evaluate("random", CONFIG, episodes=7, seed=4).desired[:6] == whole.desired[1:]).all()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"env_kwargs": {"n_objects": (3, 5)}},
+        {"env_kwargs": {"n_objects": 3, "observation": "pixels"}},
+        {"env_kwargs": {"n_objects": (3, 5), "terminate_on_success": True}, "algorithm": "ppo"},
+        {"env_kwargs": {"n_objects": 5}, "env_id": IDENTIFICATION},
+    ],
+    ids=str,
+)
+def test_an_evaluation_is_what_single_environments_say_step_by_step(changes):
+    config = replace(CONFIG, **{"horizon": 12, "batch_size": 64, **changes})
+    found = evaluate("expert", config, Near(), episodes=5, seed=3)
+    for episode in range(found.episodes):
+        env = config.make_env(Near())
+        _, *infos = steps("expert", env, 3 + episode)
+        for name, key in (("success", "is_success"), ("claimed", "is_success_model")):
+            assert getattr(found, name)[episode] == infos[-1][key]
+            assert getattr(found, f"ever_{name}")[episode] == any(info[key] for info in infos)
+        assert found.distance[episode] == infos[-1]["distance"]
+        for name, scene in zip(("achieved", "desired"), env.unwrapped.scenes, strict=True):
+            assert (getattr(found, name)[episode] == scene).all()
+    assert found.ever_claimed.any()
+
+
 def test_episodes_that_end_early_are_not_played_on():
     config = replace(CONFIG, algorithm="ppo", env_kwargs={**CONFIG.env_kwargs, "terminate_on_success": True})
     result = evaluate(Walker(), config, episodes=10)
@@ -126,12 +161,16 @@ def test_a_summary_without_claims_or_finite_distance_holds_no_nan():
 
 
 @pytest.mark.parametrize(
-    ("policy", "episodes", "message"),
-    [("greedy", 5, "policy is 'greedy'; accepted are \"random\""), ("random", 0, "episodes is 0")],
+    ("policy", "episodes", "seed", "message"),
+    [
+        ("greedy", 5, 0, "policy is 'greedy'; accepted are \"random\""),
+        ("random", 0, 0, "episodes is 0; accepted is an int from 1"),
+        ("random", 5, -1, "seed is -1; accepted is an int from 0"),
+    ],
 )
-def test_bad_arguments_are_named(policy, episodes, message):
+def test_bad_arguments_are_named(policy, episodes, seed, message):
     with pytest.raises(ValueError, match=message):
-        evaluate(policy, CONFIG, episodes=episodes)
+        evaluate(policy, CONFIG, episodes=episodes, seed=seed)
 
 
 def test_a_film_has_a_frame_per_step_and_one_of_the_start():

@@ -121,6 +121,7 @@ def test_the_callers_threads_and_random_states_are_given_back(tmp_path):
     np.random.seed(7), random.seed(7), torch.manual_seed(7)  # noqa: NPY002
     try:
         train(CONFIG, "sparse", tmp_path, progress=False).close()
+        load_agent(tmp_path).close()
         assert torch.get_num_threads() == 2
         drawn = np.random.random(), random.random(), torch.rand(1).item()  # noqa: NPY002
         np.random.seed(7), random.seed(7), torch.manual_seed(7)  # noqa: NPY002
@@ -333,6 +334,9 @@ def test_a_broken_agent_is_named(tmp_path, content):
     train(replace(CONFIG, total_steps=60), "sparse", tmp_path, progress=False).close()
     (tmp_path / "agent.zip").write_bytes(content)
     with pytest.raises(ValueError, match=r"agent\.zip cannot be read as an agent"):
+        load_agent(tmp_path)
+    (tmp_path / "agent.zip").unlink()
+    with pytest.raises(FileNotFoundError, match=r"agent\.zip does not exist; accepted is"):
         load_agent(tmp_path)
 
 

@@ -180,6 +180,13 @@ def test_an_agent_acts_among_more_objects_than_it_was_trained_with(tmp_path):
         transferred(flat, more)
 
 
+def test_an_agent_whose_batch_is_more_than_one_copy_gives_acts_among_more_objects(tmp_path):
+    config = replace(config_of("ppo", "discrete", 3), rollout=16, n_envs=4)
+    agent = train(config, "sparse", tmp_path, progress=False)
+    more = replace(config, env_kwargs={"n_objects": 5, "action_mode": "discrete"})
+    assert evaluate(transferred(agent, more), more, episodes=4).achieved.shape == (4, 5, N_FEATURES)
+
+
 def test_the_named_configuration_of_three_objects_learns(tmp_path):
     agent = train(replace(CONFIGS["discrim_n3"], total_steps=1_200), "sparse", tmp_path, progress=False)
     assert agent.evaluation.success_rate >= 0.9

@@ -47,6 +47,12 @@ def test_run_status_report_and_again(here):
     assert (here / "runs/agents-quick/results/report.md").exists()
 
 
+def test_a_report_of_nothing_is_refused(here):
+    result = CliRunner().invoke(cli.app, ["agent", "study", "report", "--results", "elsewhere"])
+    assert "elsewhere/rows does not exist; accepted is a folder that agent study run wrote" in str(result.exception)
+    assert list(here.iterdir()) == []
+
+
 def test_places_and_jobs(here):
     chosen = ("--filter", "agents/discrim/random", "--filter", "agents/discrim/expert")
     text = run("run", "--quick", *chosen, "--results", "r", "--work", "w", "--jobs", 2)
