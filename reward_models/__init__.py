@@ -7,19 +7,22 @@
 Importing this package is cheap: torch comes with the first name taken from it.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reward_models.auditing.audit import audit
     from reward_models.learned_reward import LearnedModel, LearnedReward, load
 
-__all__ = ["LearnedModel", "LearnedReward", "load"]
+__all__ = ["LearnedModel", "LearnedReward", "audit", "load"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from reward_models import learned_reward
+        home = import_module("reward_models.auditing.audit" if name == "audit" else "reward_models.learned_reward")
     except ImportError as error:
-        raise ImportError(f'{name} needs the networks: pip install "spatialsim-env[learn]" ({error})') from error
-    return getattr(learned_reward, name)
+        extra = "audit" if name == "audit" else "learn"
+        raise ImportError(f'{name} needs the networks: pip install "spatialsim-env[{extra}]" ({error})') from error
+    return getattr(home, name)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from reward_models.agents.commands import app as agent_app
+from reward_models.auditing.commands import audit
 from reward_models.benchmark.commands import app as bench_app
 from reward_models.hard_commands import hard
 from reward_models.hub.commands import app as hub_app
@@ -31,6 +32,7 @@ app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
 app.add_typer(hub_app, name="hub")
 app.command()(rollouts)
+app.command()(audit)
 app.command()(hard)
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]

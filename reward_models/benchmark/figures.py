@@ -113,7 +113,7 @@ def heat_maps(results: Results, task: str) -> Any | None:
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     for axes, (model, row) in zip(grid.flat, shown.items(), strict=False):
-        image = _heat_map(axes, row["heat_map"])
+        image = draw_heat_map(axes, row["heat_map"])
         low, high = np.min(row["heat_map"]["logits"]), np.max(row["heat_map"]["logits"])
         name = "truth: 1 - distance" if model == "truth" else title(model)
         axes.set_title(f"{name}\n{_number(low)} to {_number(high)}", fontsize=9)
@@ -136,7 +136,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _heat_map(axes: Any, found: dict[str, Any]) -> Any:
+def draw_heat_map(axes: Any, found: dict[str, Any]) -> Any:
+    """A heat map of ``heat_map.py`` with the places of the objects; returns its image, for a colour bar."""
     from matplotlib.colors import SymLogNorm
 
     logits = np.array(found["logits"], dtype=np.float64)

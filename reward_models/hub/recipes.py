@@ -39,6 +39,14 @@ class Recipe:
     make: Callable[[Any, Path], object] = _train
 
 
+_OPTIMISED = "Optimised, it calls arrangements achieved that are not: it is no reward to train an agent on."
+
+
+def _of_the_paper(model: str, about: str) -> Recipe:
+    """A network trained by the paper's protocol."""
+    return Recipe(about, TrainingConfig(model), (_OPTIMISED,))
+
+
 SHIPPED: dict[str, Recipe] = {
     "matching": Recipe(
         "Matching network: soft matching by appearance, closed-form fit of a similarity, judgement of the residuals.",
@@ -55,10 +63,17 @@ SHIPPED: dict[str, Recipe] = {
         TrainingConfig("mpgnn"),
         (
             "It is far below the truth already on the benchmark, and falls further with the number of objects.",
-            "Optimised, it calls arrangements achieved that are not: it is no reward to train an agent on.",
+            _OPTIMISED,
             "On scenes that are mirrored, twisted or have two objects swapped, and where one object is displaced by up "
             "to twelve deviations of the noise, it is little better than chance.",
         ),
+    ),
+    "conditioned_mpgnn": _of_the_paper(
+        "conditioned_mpgnn", "Message-passing graph network of 4,686 weights: the second scene is read knowing the first."
+    ),
+    "rds": _of_the_paper("rds", "Recurrent Deep Set of the paper, trained by the paper's protocol."),
+    "graph_matching": _of_the_paper(
+        "graph_matching", "Graph Matching Network: message passing with attention across the scenes."
     ),
 }
 

@@ -1,0 +1,158 @@
+"""The report of an audit: audit.json, report.md and pictures/.
+
+    format, version     of the report and of the package
+    model               {"name", "kind", "n_weights", "sha256"}; null for an object from outside
+    settings            of the audit (``audit.AuditConfig``)
+    failures            {check: message}; where there is one, the lists below are empty: no number would mean anything
+    not_run             {part: reason}
+    rows                one for each optimiser, what it changes and number of objects: ``measures.measured``, and
+                        {"optimiser", "moves", "n_objects", "starts", "budget"}; of agents also "training"
+    fixed               accuracy and calibration on the benchmark's pairs, for each number of objects
+    gallery             the worst false achievements: where found, score, distance, scene and goal
+    heat_maps           Figure 2 of the paper, for each number of objects
+
+Shares are {"hits", "total", "interval"}, the interval of 95 % after Wilson.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from reward_models.auditing import measures, pictures
+from reward_models.auditing.targets import targets
+from reward_models.benchmark.figures import png
+from reward_models.benchmark.report import put
+from reward_models.benchmark.tables import Table
+from reward_models.checks import read_object, require_entries
+from spatialsim_env.pictures import import_pygame
+from spatialsim_env.rendering import save_frames
+
+JSON, MARKDOWN, PICTURES = "audit.json", "report.md", "pictures"
+_ENTRIES = {
+    "format": int, "model": dict, "settings": dict, "failures": dict, "not_run": dict, "rows": list, "fixed": list,
+    "gallery": list, "heat_maps": list,
+}  # fmt: skip
+_TITLES = {
+    "gallery": "Worst false achievements, beside their goals",
+    "paths": "Score along the way against the true distance",
+    "reliability": "Reliability: is the model's probability the share that is truly achieved?",
+    "heat_maps": "Heat maps",
+}
+
+Report = dict[str, Any]
+
+
+def require_packages(drawn: bool) -> None:
+    """Fail before the work, not after it; ``drawn`` says whether there will be pictures."""
+    for package in ("cmaes", *("matplotlib",) * drawn):
+        if find_spec(package) is None:
+            raise ImportError(f'the audit needs {package}: pip install "spatialsim-env[audit]"')
+    if drawn:
+        import_pygame()
+
+
+def read(path: str | os.PathLike[str]) -> Report:
+    """A report, from its folder or its JSON file.
+
+    Raises:
+        ValueError: it is not one.
+        OSError: it cannot be read.
+    """
+    file = Path(path) / JSON if Path(path).is_dir() else Path(path)
+    found = read_object(file)
+    require_entries(file, found, _ENTRIES, ValueError)
+    return found
+
+
+def write(found: Report, out: str | os.PathLike[str]) -> Path:
+    """Write a report into a folder, pictures first; returns the path of its Markdown.
+
+    Raises:
+        ImportError: matplotlib or pygame-ce is not installed.
+        OSError: a file cannot be written.
+    """
+    folder = Path(out)
+    drawn = _draw(found, folder / PICTURES)
+    put(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
+    put(folder / MARKDOWN, markdown(found, drawn).encode())
+    return folder / MARKDOWN
+
+
+def _draw(found: Report, folder: Path) -> list[str]:
+    """Draw what there is to see; returns the names of the pictures."""
+    for name in _TITLES:
+        (folder / f"{name}.png").unlink(missing_ok=True)
+    if not found["rows"]:
+        return []
+    worst = pictures.gallery(found)
+    if worst is not None:
+        save_frames([worst], folder / "gallery.png")
+    for name in ("paths", "reliability", "heat_maps"):
+        put(folder / f"{name}.png", png(getattr(pictures, name)(found)))
+    return [name for name in _TITLES if name != "gallery" or worst is not None]
+
+
+def markdown(found: Report, drawn: list[str]) -> str:
+    """The report as text, with the pictures that were drawn."""
+    model = found["model"]
+    weights = "" if model["n_weights"] is None else f", {model['n_weights']:,} weights"
+    parts = [f"# Audit of {model['name']}", f"{model['kind']}{weights}; seed {found['settings']['seed']}."]
+    if found["failures"]:
+        parts += ["**Not audited: its answers are not verdicts, so no number is given.**", _listed(found["failures"])]
+        return "\n\n".join(parts) + "\n"
+    parts += ["## Precision under optimisation", _NOTE, _optimisers(found).markdown()]
+    if found["not_run"]:
+        parts.append(_listed(found["not_run"]))
+    parts += ["## Targets", "\n".join(f"- {target}" for target in targets(found)) or "None for these objects."]
+    parts += ["## Fixed data", "Pairs of the benchmark, by the truth.", _fixed(found).markdown()]
+    for name in drawn:
+        parts += [f"## {_TITLES[name]}", f"![{_TITLES[name]}]({PICTURES}/{name}.png)"]
+    return "\n\n".join(parts) + "\n"
+
+
+_NOTE = (
+    "From starts that are truly not achieved, each optimiser stops at the first scene that the model calls achieved. "
+    "Precision: the share of these claims that is true. Reach: the share of the starts that end in a true claim. "
+    "Distance: the truth's, up to 1 is achieved. Intervals of 95 %."
+)
+
+
+def _listed(entries: dict[str, str]) -> str:
+    return "\n".join(f"- {name}: {text}" for name, text in entries.items())
+
+
+def _optimisers(found: Report) -> Table:
+    columns = ("optimiser", "objects", "starts", "says achieved", "truly achieved", "**precision**", "reach",
+               "median distance", "evaluations to a claim", "calibration error")  # fmt: skip
+    lines = [
+        (
+            measures.label(row).rpartition(",")[0],
+            str(row["n_objects"]),
+            str(row["starts"]),
+            measures.shown(row["claimed"]),
+            measures.shown(row["achieved"]),
+            f"**{measures.shown(row['precision'])}**",
+            measures.shown(row["reach"]),
+            _number(row["median_distance"]),
+            _number(row["median_evaluations_to_claim"]),
+            _number(row["calibration"]["ece"]),
+        )
+        for row in found["rows"]
+    ]
+    return Table("optimisers", "Precision under optimisation", columns, tuple(lines))
+
+
+def _fixed(found: Report) -> Table:
+    lines = [
+        (str(part["n_objects"]), measures.shown(part["accuracy"]), _number(part["calibration"]["ece"]))
+        for part in found["fixed"]
+    ]
+    return Table("fixed", "Fixed data", ("objects", "accuracy", "calibration error"), tuple(lines))
+
+
+def _number(x: float | None) -> str:
+    return "-" if x is None else f"{x:.4g}"
