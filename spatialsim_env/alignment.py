@@ -453,8 +453,9 @@ def _fit(
 
 @_compiled
 def _squared(z: complex) -> float:
-    """|z|^2."""
-    return z.real**2 + z.imag**2
+    """|z|^2; infinite where a part is no number, which only sums beyond float64 leave behind."""
+    square = z.real**2 + z.imag**2
+    return square if square >= 0.0 else np.inf
 
 
 @_compiled

@@ -69,7 +69,8 @@ SHIPPED: dict[str, Recipe] = {
         ),
     ),
     "conditioned_mpgnn": _of_the_paper(
-        "conditioned_mpgnn", "Message-passing graph network of 4,686 weights: the second scene is read knowing the first."
+        "conditioned_mpgnn",
+        "Message-passing graph network of 4,686 weights; it reads the second scene knowing the first.",
     ),
     "rds": _of_the_paper("rds", "Recurrent Deep Set of the paper, trained by the paper's protocol."),
     "graph_matching": _of_the_paper(

@@ -18,7 +18,7 @@ def run(*arguments: object) -> str:
 
 def test_generate_takes_patterns(tmp_path):
     text = run("generate", "discrimination*/3-8/test", "discrimination-scale/9-20", "--size", 5, "--out", tmp_path)
-    assert text.startswith("13 data sets, some 0.0 MB")
+    assert text.startswith("15 data sets, some 0.0 MB")
     assert len(datasets.load(tmp_path / "discrimination-abstract-distractors/3-8/test")) == 5
     assert len(list((tmp_path / "discrimination-scale/9-20").glob("*.npz"))) == 7
 
