@@ -1,7 +1,9 @@
 """What a judge makes of the hard suite: accuracy per task, and the least displacement that it detects.
 
 A judge is anything with ``score(target, reference)``, (B,), positive where it says the same configuration: a trained
-model, a rule without learning, the truth, a function written elsewhere. All of them see the same samples.
+model, a rule without learning, the truth, a function written elsewhere. All of them see the same samples. The ideal
+observer's accuracy is the ceiling of a task: of an accuracy, the *share of the ceiling* is (accuracy - 1/2) divided by
+(ceiling - 1/2), 0 for guessing.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ from numpy.typing import NDArray
 from reward_models.benchmark import rules
 from reward_models.checks import require_seed, require_whole
 from reward_models.evaluation import Accuracy
-from spatialsim_env import hard_suite
+from spatialsim_env import hard_suite, ideal_observer
 from spatialsim_env.datasets import stream
 from spatialsim_env.hard_suite import HardTask, label_of
 from spatialsim_env.scene import pad
-from spatialsim_env.tasks import Discrimination, Samples
+from spatialsim_env.tasks import Discrimination, Samples, object_range
 
+_SHARE = "of the ceiling"
 LEVEL = 0.75  # share of right answers at the detection threshold
+CEILING = "ideal observer"  # the judge that no other can beat
+SIZES = ((8, 10_000), (30, 2_000), (hard_suite.MOST_OBJECTS, 400))  # up to so many objects: samples per task and range
 RULES = ("spread", "sorted_distances", "matching_rule")
 RULE_TASK, RULE_SAMPLES = Discrimination((3, 8)), 10_000  # what the limits of the rules are fitted on
 
@@ -49,6 +54,7 @@ class Row:
     correct: int | None  # right answers; None where the judge refused the scenes
     total: int
     refusal: str = ""  # in its own words
+    exact: int | None = None  # of the ideal observer: answers to pairs whose likelihood ratio is exact
 
     @property
     def accuracy(self) -> Accuracy | None:
@@ -91,10 +97,31 @@ class Truth:
         return 1 - hard_suite.distance(self.task, target, reference)
 
 
+@dataclass(frozen=True)
+class Ideal:
+    """The best possible decision on a task; it refuses a task whose densities are not known."""
+
+    task: Discrimination
+
+    def ratio(self, target: NDArray[Any], reference: NDArray[Any]) -> ideal_observer.Ratio:
+        apart = self.task.abstract or self.task.distractors  # certified by the suite, not by the task
+        truth = hard_suite.distance if apart and hard_suite.has_truth(self.task) else None
+        return ideal_observer.log_likelihood_ratio(self.task, target, reference, truth)
+
+    def score(self, target: NDArray[Any], reference: NDArray[Any]) -> NDArray[np.float64]:
+        return self.ratio(target, reference).value
+
+
 def reference_judges(seed: int = 0) -> dict[str, ForTask]:
-    """The truth and the rules without learning, which stand beside a judge unless others are given."""
+    """Ideal observer, truth and rules without learning, which stand beside a judge unless others are given."""
     fitted = {rule: RuleJudge.fitted(rule, seed) for rule in RULES}
-    return {"truth": Truth, **{rule: _always(judge) for rule, judge in fitted.items()}}
+    return {CEILING: Ideal, "truth": Truth, **{rule: _always(judge) for rule, judge in fitted.items()}}
+
+
+def size_for(n_objects: int | tuple[int, int]) -> int:
+    """Samples per task that a range of objects gets unless told otherwise."""
+    high = object_range(n_objects)[1]
+    return next(size for most, size in SIZES if high <= most)
 
 
 def _always(judge: Judge) -> ForTask:
@@ -107,7 +134,7 @@ def run(
     beside: Mapping[str, ForTask] | None = None,
     tasks: Iterable[str] = hard_suite.NAMES,
     objects: Sequence[int | tuple[int, int]] = hard_suite.RANGES,
-    size: int = 2_000,
+    size: int | None = None,
     seed: int = 0,
 ) -> list[Row]:
     """Accuracy of a judge and of those beside it on the hard suite.
@@ -121,14 +148,15 @@ def run(
         beside: other judges, made for each task; ``reference_judges()`` by default.
         tasks: names in ``hard_suite.REGISTRY``.
         objects: ranges of objects; a task takes the part that is its own.
-        size: samples per task and range.
+        size: samples per task and range; ``size_for`` the range by default.
         seed: of the samples and of the limits of the rules.
 
     Raises:
         ValueError: an unknown task, numbers out of range, two judges of one name, or a judge that gives another shape
             or NaN. One that raises a ValueError has refused, which its row says.
     """
-    require_whole("size", size, 2)
+    if size is not None:
+        require_whole("size", size, 2)
     require_seed("seed", seed)
     beside = reference_judges(seed) if beside is None else beside
     if name in beside:
@@ -137,15 +165,16 @@ def run(
     found = []
     for hard in map(hard_suite.named, tuple(tasks)):
         for part in filter(None, map(hard.within, objects)):
-            for certify in _ways(hard, part):
-                samples = hard.sample(part, size, hard_suite.rng_of(hard.name, part, seed), certify)
+            for certify in ways(hard, part):
+                rng = hard_suite.rng_of(hard.name, part, seed)
+                samples = hard.sample(part, size or size_for(part), rng, certify)
                 asked = {key: make(hard.task(part, certify)) for key, make in judges.items()}
                 found += [_row(hard, part, certify, key, one, samples) for key, one in asked.items()]
     return found
 
 
-def _ways(hard: HardTask, objects: tuple[int, int]) -> tuple[bool, ...]:
-    """With certificates, without, or both."""
+def ways(hard: HardTask, objects: tuple[int, int]) -> tuple[bool, ...]:
+    """The forms of a task: with certificates, without, or both."""
     if not hard.certified(objects):
         return (False,)
     return (True,) if hard.displacement is None else (False, True)
@@ -153,8 +182,13 @@ def _ways(hard: HardTask, objects: tuple[int, int]) -> tuple[bool, ...]:
 
 def _row(hard: HardTask, objects: tuple[int, int], certified: bool, name: str, judge: Judge, samples: Samples) -> Row:
     row = {"task": hard.name, "objects": label_of(objects), "judge": name, "certified": certified}
+    exact = None
     try:
-        score = np.asarray(judge.score(samples.target, samples.reference))
+        if isinstance(judge, Ideal):
+            ratio = judge.ratio(samples.target, samples.reference)
+            score, exact = ratio.value, int(ratio.exact.sum())
+        else:
+            score = np.asarray(judge.score(samples.target, samples.reference))
     except ValueError as refusal:
         return Row(**row, correct=None, total=len(samples), refusal=str(refusal))  # type: ignore[arg-type]
     if score.shape != (len(samples),):
@@ -162,7 +196,7 @@ def _row(hard: HardTask, objects: tuple[int, int], certified: bool, name: str, j
     if np.isnan(score).any():
         raise ValueError(f"{name} gave NaN on {hard.name}, {label_of(objects)} objects; accepted are numbers")
     right = (score > 0) == (samples.label == 1)
-    return Row(**row, correct=int(right.sum()), total=len(samples))  # type: ignore[arg-type]
+    return Row(**row, correct=int(right.sum()), total=len(samples), exact=exact)  # type: ignore[arg-type]
 
 
 def detection_threshold(curve: Mapping[float, float]) -> float | None:
@@ -197,43 +231,88 @@ def thresholds(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
     }
 
 
+def share_of_ceiling(row: Row | None, ceiling: Row | None) -> float | None:
+    """(accuracy - 1/2) / (ceiling - 1/2); None where one of both refused, or where the ceiling is guessing.
+
+    Args:
+        ceiling: the ideal observer's row of the same task, range and form.
+    """
+    own, most = (None if one is None else one.accuracy for one in (row, ceiling))
+    if own is None or most is None or most.value <= 0.5:
+        return None
+    return (own.value - 0.5) / (most.value - 0.5)
+
+
+def ratio_to_ceiling(found: Mapping[tuple[str, str], float | None], judge: str, objects: str) -> float | None:
+    """A judge's detection threshold divided by the ideal observer's; None where one of both has none."""
+    own, least = found.get((judge, objects)), found.get((CEILING, objects))
+    return None if own is None or least is None else own / least
+
+
 def to_json(rows: Sequence[Row]) -> dict[str, Any]:
     """Rows and thresholds as JSON holds them."""
+    found = thresholds(rows)
     sigmas = [
-        {"judge": judge, "objects": objects, "threshold": value} for (judge, objects), value in thresholds(rows).items()
+        {"judge": judge, "objects": objects, "threshold": value, "ratio": ratio_to_ceiling(found, judge, objects)}
+        for (judge, objects), value in found.items()
     ]
     return {"rows": [row.to_json() for row in rows], "thresholds": sigmas}
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Markdown: a line per task and range, a column per judge; below, the detection thresholds.
+def in_order(judges: Iterable[str]) -> list[str]:
+    """Names of judges, each once: the ideal observer, then the others as they come."""
+    names = list(dict.fromkeys(judges))
+    return [CEILING, *(name for name in names if name != CEILING)] if CEILING in names else names
 
-    The certified form of a task is shown where there is one.
+
+def table(rows: Sequence[Row]) -> str:
+    """Markdown: a line per task and range, a column per judge, the ideal observer first; below, detection thresholds.
+
+    The certified form of a task is shown where there is one. In brackets: the interval of 95 %. After the first judge
+    beside the ideal observer stands its share of the ceiling, in the lines of thresholds the ratio of both.
     """
-    judges = list(dict.fromkeys(row.judge for row in rows))
-    shown: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in rows:
-        cells = shown.setdefault((row.task, row.objects), {})
-        if row.judge not in cells or row.certified:
-            cells[row.judge] = row
-    lines = [["task", "objects", "negatives", *judges]]
-    for (task, objects), cells in shown.items():
+    columns = in_order(row.judge for row in rows)
+    model = columns[1] if columns[0] == CEILING and len(columns) > 1 else None
+    if model is not None:
+        columns.insert(2, _SHARE)
+    lines = [["task", "objects", "negatives", *columns]]
+    for (task, objects), cells in preferred(rows).items():
         kind = "certified" if next(iter(cells.values())).certified else "by construction"
-        lines.append([task, objects, kind, *(_cell(cells.get(judge)) for judge in judges)])
+        texts = {judge: _cell(cells.get(judge)) for judge in columns}
+        if model is not None:
+            texts[_SHARE] = _number(share_of_ceiling(cells.get(model), cells.get(CEILING)))
+        lines.append([task, objects, kind, *texts.values()])
     found = thresholds(rows)
     for objects in dict.fromkeys(objects for _, objects in found):
-        values = [found.get((judge, objects)) for judge in judges]
-        cells_of = ["never" if value is None else f"{value:.2f}" for value in values]
-        lines.append([f"right {LEVEL:.0%} of the time from, sigma", objects, "by construction", *cells_of])
+        values = {judge: found.get((judge, objects)) for judge in columns}
+        texts = {judge: "never" if value is None else f"{value:.2f}" for judge, value in values.items()}
+        if model is not None:
+            texts[_SHARE] = _number(ratio_to_ceiling(found, model, objects), " times")
+        lines.append([f"right {LEVEL:.0%} of the time from, sigma", objects, "by construction", *texts.values()])
     return "\n".join([_line(lines[0]), _line(["---"] * len(lines[0])), *map(_line, lines[1:])])
+
+
+def preferred(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+    """By task and range, then by judge: the certified form of a task where there is one."""
+    found: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        cells = found.setdefault((row.task, row.objects), {})
+        if row.judge not in cells or row.certified:
+            cells[row.judge] = row
+    return found
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return "-" if value is None else f"{value:.3f}{unit}"
 
 
 def _cell(row: Row | None) -> str:
     found = None if row is None else row.accuracy
-    if found is None:
+    if row is None or found is None:
         return "-"
     low, high = found.interval
-    return f"{found.value:.3f} ({low:.3f} to {high:.3f})"
+    approximate = "" if row.exact in (None, row.total) else ", approximate"
+    return f"{found.value:.3f} ({low:.3f} to {high:.3f}{approximate})"
 
 
 def _line(cells: Sequence[str]) -> str:

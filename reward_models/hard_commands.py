@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,32 +9,34 @@ import typer
 
 
 def hard(
-    path: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a trained network of two inputs.")],
+    model: Annotated[str, typer.Argument(help="hub:NAME, or the folder of a trained network of two inputs.")],
     task: Annotated[
         list[str] | None, typer.Option(help="A task, as swapped; repeatable. All by default; a wrong name lists them.")
     ] = None,
     n_objects: Annotated[
         list[str] | None, typer.Option(help="Objects per scene, as 5 or 3-8; repeatable. 3-8 to 100 by default.")
     ] = None,
-    size: Annotated[int, typer.Option(help="Samples per task and range.", min=2)] = 2_000,
+    size: Annotated[
+        int | None, typer.Option(help="Samples per task and range; 10,000 of 3-8 to 400 of 100 by default.", min=2)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="A JSON file to write the rows to as well.")] = None,
+    name: Annotated[str | None, typer.Option(help="Of the model; that of the hub or its folder by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for the rows, NAME.json, and the report of all rows in it.")
+    ] = None,
 ) -> None:
-    """Accuracy and detection threshold on the hard suite, beside the truth and rules without learning."""
-    from reward_models import hard_cases, load
+    """Accuracy and detection threshold on the hard suite, beside the ideal observer, the truth and simple rules."""
+    from reward_models import hard_cases, hard_report, hard_rows
     from reward_models.cli import objects
     from spatialsim_env import hard_suite
-    from spatialsim_env.files import replaced
 
-    model = load(path)
-    if not model.two_inputs:
-        raise ValueError(f"{path}: {model.kind} knows one reference scene; accepted are models that compare two scenes")
     ranges = hard_suite.RANGES if n_objects is None else [objects(text) for text in n_objects]
-    rows = hard_cases.run(model, model.kind, tasks=task or hard_suite.NAMES, objects=ranges, size=size, seed=seed)
-    print(f"{path}: {model.kind}, {model.module.n_weights:,} weights; {size:,} samples a line, intervals of 95 %\n")
+    found = hard_rows.judge(model, name, tasks=task or hard_suite.NAMES, objects=ranges, size=size, seed=seed)
+    about, rows = found.about["model"], found.rows
+    sizes = sorted({row.total for row in rows})
+    samples = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    print(f"{model}: {about['kind']}, {about['n_weights']:,} weights; {samples} samples a line, intervals of 95 %\n")
     print(hard_cases.table(rows))
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(out) as temporary:
-            temporary.write_text(json.dumps(hard_cases.to_json(rows), indent=2) + "\n")
-        print(f"\n{out}: {len(rows):,} rows")
+        print(f"\n{hard_rows.write(out, found)}: {len(rows):,} rows")
+        print(f"{hard_report.write(out)}")

@@ -14,8 +14,10 @@ import numpy as np
 from numba import njit
 
 from spatialsim_env.hard_negatives import INTERCHANGEABLE
+from spatialsim_env.ideal_integrals import integral
 from spatialsim_env.ideal_matchings import appearance_of, matchings_of
 from spatialsim_env.ideal_terms import (
+    AMONG_REDRAWN,
     AT_ANGLE,
     AT_SCALE,
     CX,
@@ -33,7 +35,6 @@ from spatialsim_env.ideal_terms import (
     MIS_SCALED,
     MOST_SCALE,
     N_SUMS,
-    NODES,
     POSES,
     R2,
     RADIUS,
@@ -53,28 +54,19 @@ from spatialsim_env.ideal_terms import (
     VAR,
     VAR_ANGLE,
     VAR_SIZE,
-    WEIGHTS,
     X0,
     Y0,
     Z2,
     ZR,
     N,
-    angle_term,
     constant_of,
     focus,
-    log_bessel,
     log_chain,
     log_reach_displaced,
-    log_room,
-    log_room_of_spread,
-    ring_at,
-    scale_term,
 )
 from spatialsim_env.scene import COLOR, ORIENTATION, POSITION, SHAPE, SIZE, TURN
 
-_FEW, _ = np.polynomial.legendre.leggauss(16)
-_SHALLOW = 24.0  # log of the share that a node left out may have, negative
-_NEGLIGIBLE = 40.0  # likewise of a component
+NEGLIGIBLE = 40.0  # log of the share that a component left out may have, negative
 _PANELS = 16  # of the angle where nothing is known about it
 _S, _S_END, _C, _C_END = SHAPE.start, SHAPE.stop, COLOR.start, COLOR.stop
 _X, _Y = POSITION.start, POSITION.start + 1
@@ -103,11 +95,11 @@ def log_ratios(
     for b in range(target.shape[0]):
         n, m = 0, 0
         for i in range(n_max):
-            if _holds(target[b], i):
+            if holds(target[b], i):
                 rows_t[n] = i
                 n += 1
         for i in range(reference.shape[1]):
-            if _holds(reference[b], i):
+            if holds(reference[b], i):
                 if m < n_max:
                     rows_r[m] = i
                 m += 1
@@ -142,7 +134,7 @@ def log_ratios(
 
 
 @_compiled
-def _holds(scene: Any, row: int) -> bool:
+def holds(scene: Any, row: int) -> bool:
     total = 0.0
     for k in range(_S, _S_END):
         total += scene[row, k]
@@ -176,21 +168,21 @@ def _log_density(
         code = TURNED
     sums[LOW], sums[HIGH], sums[LIMIT] = low, high, max(max_rotation, 1e-6)
     for k in range(len(matchings)):
-        _sums(t, r, matchings[k], sums, u, rho, data)
+        sums_of(t, r, matchings[k], sums, u, rho, data)
         likely[k] = 0.0
         for i in range(n):
             likely[k] += appearance[i, matchings[k, i]]
         for case in range(cases):
             bounds[k * cases + case] = -np.inf
             if case < admitted:
-                bounds[k * cases + case] = likely[k] + _bound(code, first[case], second[case], sums, u, rho, data)
+                bounds[k * cases + case] = likely[k] + bound_of(code, first[case], second[case], sums, u, rho, data)
     total, gap, at = -np.inf, -np.inf, -1
     for index in np.argsort(-bounds):
-        if bounds[index] == -np.inf or bounds[index] + gap < total - _NEGLIGIBLE:
+        if bounds[index] == -np.inf or bounds[index] + gap < total - NEGLIGIBLE:
             break
         k, case = index // cases, index % cases
         if k != at:
-            _sums(t, r, matchings[k], sums, u, rho, data)
+            sums_of(t, r, matchings[k], sums, u, rho, data)
             at = k
         value = likely[k] + _component(code, first[case], second[case], sums, u, rho, data, ring)
         total = np.logaddexp(total, value)
@@ -218,7 +210,7 @@ def _pairs(t: Any, first: Any, second: Any) -> int:
 
 
 @_compiled
-def _sums(t: Any, r: Any, matching: Any, sums: Any, u: Any, rho: Any, data: Any) -> None:
+def sums_of(t: Any, r: Any, matching: Any, sums: Any, u: Any, rho: Any, data: Any) -> None:
     """What a matched pair says: centred positions, sizes and orientations by object, and their sums."""
     n = len(t)
     center_t, center_r, turn = 0j, 0j, 0.0
@@ -246,14 +238,14 @@ def _sums(t: Any, r: Any, matching: Any, sums: Any, u: Any, rho: Any, data: Any)
 
 
 @_compiled
-def _cross(code: Any, first: Any, second: Any, u: Any, rho: Any) -> complex:
+def cross_of(code: Any, first: Any, second: Any, u: Any, rho: Any) -> complex:
     """Sum of conj(rho) u, with rho as the negative arranges it."""
     total = 0j
     if code in (MIRRORED, MIRRORED_PICTURE, TURNED):
-        for i in range(len(u)):
+        for i in range(len(rho)):
             total -= rho[i] * u[i]
         return total
-    for i in range(len(u)):
+    for i in range(len(rho)):
         total += rho[i].conjugate() * u[i]
     if code == SWAPPED:
         total -= (rho[first] - rho[second]).conjugate() * (u[first] - u[second])
@@ -261,14 +253,14 @@ def _cross(code: Any, first: Any, second: Any, u: Any, rho: Any) -> complex:
 
 
 @_compiled
-def _bound(code: Any, first: Any, second: Any, sums: Any, u: Any, rho: Any, data: Any) -> float:
+def bound_of(code: Any, first: Any, second: Any, sums: Any, u: Any, rho: Any, data: Any) -> float:
     """At least the greatest exponent of a component: every kind of evidence fitted by itself."""
     out = -(sums[S2] - sums[ZR] ** 2 / sums[Z2]) / (2 * VAR_SIZE)
     if code != POSES and code != MIRRORED_PICTURE:
         out -= sums[SCATTER] / (2 * VAR_ANGLE)
-    if code in (REDRAWN, POSES, SPREAD, RADIUS):
+    if code in (REDRAWN, POSES, SPREAD, RADIUS, AMONG_REDRAWN):
         return out
-    cross, u2, r2 = _cross(code, first, second, u, rho), sums[U2], sums[R2]
+    cross, u2, r2 = cross_of(code, first, second, u, rho), sums[U2], sums[R2]
     if code == DISPLACED and len(u) > 1:
         share = len(u) / (len(u) - 1)
         cross -= share * rho[first].conjugate() * u[first]
@@ -281,7 +273,7 @@ def _bound(code: Any, first: Any, second: Any, sums: Any, u: Any, rho: Any, data
 @_compiled
 def _component(code: Any, first: Any, second: Any, sums: Any, u: Any, rho: Any, data: Any, ring: Any) -> float:
     """Log density of one matching and one case: the windows that hold the mass, and the integral over them."""
-    n, cross = sums[N], _cross(code, first, second, u, rho)
+    n, cross = sums[N], cross_of(code, first, second, u, rho)
     sums[CX], sums[CY] = cross.real, cross.imag
     placed = code not in (REDRAWN, POSES, SPREAD, RADIUS) and sums[U2] > 1e-9 and abs(cross) > 1e-9
     constant = constant_of(code, sums)
@@ -312,7 +304,7 @@ def _component(code: Any, first: Any, second: Any, sums: Any, u: Any, rho: Any, 
         total, step = -np.inf, (high - low) / _PANELS
         for panel in range(_PANELS):
             left = low + panel * step
-            part = _integral(code, first, sums, u, rho, data, ring, bottom, top, left, left + step)
+            part = integral(code, first, sums, u, rho, data, ring, bottom, top, left, left + step)
             total = np.logaddexp(total, part)
         return constant + total
     if code == TWISTED:
@@ -321,7 +313,7 @@ def _component(code: Any, first: Any, second: Any, sums: Any, u: Any, rho: Any, 
         right = min(high, centre + sums[HIGH] + REACH * spread)
         if right <= left:
             return -np.inf
-        return constant + _integral(code, first, sums, u, rho, data, ring, bottom, top, left, right)
+        return constant + integral(code, first, sums, u, rho, data, ring, bottom, top, left, right)
     total = -np.inf
     for lap in range(-1, 2):
         if code != MIRRORED_PICTURE and lap != 0:
@@ -337,7 +329,7 @@ def _component(code: Any, first: Any, second: Any, sums: Any, u: Any, rho: Any, 
             turn += TURN * round((mode - turn) / TURN)
             a, z = focus(low, high, turn, min(1.0, SD / math.sqrt(abs(cross) * max(bottom, 0.05))))
             left, right = min(left, a), max(right, z)
-        total = np.logaddexp(total, _integral(code, first, sums, u, rho, data, ring, bottom, top, left, right))
+        total = np.logaddexp(total, integral(code, first, sums, u, rho, data, ring, bottom, top, left, right))
     if code == DISPLACED:
         turned = sums[AT_SCALE] * np.exp(-1j * sums[AT_ANGLE]) * u[first] - rho[first]
         total += log_reach_displaced(n, turned, sums)
@@ -352,90 +344,3 @@ def _mirrored_turn(data: Any, near: Any) -> float:
         direction += np.exp(1j * (data[i, 2] + data[i, 3] - math.pi))
     turn = math.atan2(direction.imag, direction.real)
     return turn + TURN * round((near - turn) / TURN)
-
-
-# --- integrals ------------------------------------------------------------------------------------------------------
-
-
-@_compiled
-def _integral(
-    code: Any, case: Any, sums: Any, u: Any, rho: Any, data: Any, ring: Any,
-    bottom: Any, top: Any, left: Any, right: Any,
-) -> float:  # fmt: skip
-    """Log of the integral over inverse scale and angle; leaves the mean of both in ``sums``."""
-    few = np.empty((len(_FEW), len(_FEW)))
-    ends = np.array([bottom, top, left, right])
-    for _ in range(12):
-        highest = _fill(code, case, sums, u, rho, data, ring, ends, _FEW, few)
-        if highest == -np.inf:
-            break
-        left_of_scale = _shrink(few, highest, 0, ends)
-        left_of_angle = _shrink(few, highest, 1, ends)
-        if min(left_of_scale, left_of_angle) > 0.75:
-            break
-    many = np.empty((len(NODES), len(NODES)))
-    highest = _fill(code, case, sums, u, rho, data, ring, ends, NODES, many)
-    if highest == -np.inf:
-        return -np.inf
-    total, scale, angle = 0.0, 0.0, 0.0
-    for i in range(len(NODES)):
-        for j in range(len(NODES)):
-            mass = WEIGHTS[i] * WEIGHTS[j] * math.exp(many[i, j] - highest)
-            total += mass
-            scale += mass * NODES[i]
-            angle += mass * NODES[j]
-    half_scale, half_angle = (ends[1] - ends[0]) / 2, (ends[3] - ends[2]) / 2
-    sums[AT_SCALE] = (ends[0] + ends[1]) / 2 + half_scale * scale / total
-    sums[AT_ANGLE] = (ends[2] + ends[3]) / 2 + half_angle * angle / total
-    return highest + math.log(total * half_scale * half_angle)
-
-
-@_compiled
-def _shrink(values: Any, highest: Any, axis: Any, ends: Any) -> float:
-    """Cut one side of the window to the nodes that matter and one more at either end; returns the share that is left.
-
-    Where the mass lies between two nodes both stay, so that a window is never cut to less than what holds it.
-    """
-    last = len(_FEW) - 1
-    first, end = last, 0
-    for i in range(len(_FEW)):
-        for j in range(len(_FEW)):
-            if (values[i, j] if axis == 0 else values[j, i]) > highest - _SHALLOW:
-                first, end = min(first, i), max(end, i)
-    low = _FEW[first - 1] if first > 0 else -1.0
-    high = _FEW[end + 1] if end < last else 1.0
-    middle, half = (ends[2 * axis] + ends[2 * axis + 1]) / 2, (ends[2 * axis + 1] - ends[2 * axis]) / 2
-    ends[2 * axis], ends[2 * axis + 1] = middle + low * half, middle + high * half
-    return (high - low) / 2
-
-
-@_compiled
-def _fill(
-    code: Any, case: Any, sums: Any, u: Any, rho: Any, data: Any, ring: Any, ends: Any, nodes: Any, values: Any
-) -> float:
-    """Log of the integrand at the nodes of a window, (scale, angle); returns the greatest."""
-    at_scale, scales = np.empty(len(nodes)), np.empty(len(nodes))
-    for i in range(len(nodes)):
-        scales[i] = ends[0] + (ends[1] - ends[0]) * (nodes[i] + 1) / 2
-        at_scale[i] = scale_term(code, scales[i], sums, u, rho, data)
-    highest, cross = -np.inf, complex(sums[CX], sums[CY])
-    for j in range(len(nodes)):
-        angle = ends[2] + (ends[3] - ends[2]) * (nodes[j] + 1) / 2
-        at_angle = angle_term(code, angle, sums, data)
-        turn = complex(math.cos(angle), -math.sin(angle))
-        cosine = (turn * cross).real / VAR
-        for i in range(len(nodes)):
-            value = at_scale[i] + at_angle
-            if code in (REDRAWN, POSES):
-                value += log_room(scales[i] * turn, scales[i], sums, u, data)
-            elif code == SPREAD:
-                value += log_room_of_spread(scales[i], turn, sums, u, data)
-            elif code == TURNED:
-                value += log_bessel(scales[i] * abs(cross) / VAR)
-            elif code != RADIUS:
-                value += scales[i] * cosine
-                if code == DISPLACED:
-                    value += ring_at(ring, abs(scales[i] * turn * u[case] - rho[case]))
-            values[i, j] = value
-            highest = max(highest, value)
-    return highest

@@ -20,10 +20,9 @@ _compiled = njit(cache=True, error_model="numpy")
 @_compiled
 def appearance_of(t: Any, r: Any) -> Any:
     """Log density of the colours, up to a constant, if target i is reference j; -inf where shapes differ."""
-    n = len(t)
-    out = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
+    out = np.empty((len(t), len(r)))
+    for i in range(len(t)):
+        for j in range(len(r)):
             square = 0.0
             for k in range(_C, _C_END):
                 square += (t[i, k] - r[j, k]) ** 2
@@ -36,13 +35,16 @@ def appearance_of(t: Any, r: Any) -> Any:
 
 @_compiled
 def matchings_of(appearance: Any) -> Any:
-    """All matchings within CUT of the likeliest by appearance, and their number: 0 if there is none, -1 if too many."""
-    n = len(appearance)
-    best = np.empty((1, n), np.int64)
+    """All matchings within CUT of the likeliest by appearance, and their number: 0 if there is none, -1 if too many.
+
+    Args:
+        appearance: (n, m), m >= n; every row is matched with a column of its own.
+    """
+    best = np.empty((1, len(appearance)), np.int64)
     found, top = _search(appearance, -np.inf, True, best)
     if found <= 0:
         return best, found
-    out = np.empty((MOST_MATCHINGS, n), np.int64)
+    out = np.empty((MOST_MATCHINGS, len(appearance)), np.int64)
     found, _ = _search(appearance, top - CUT, False, out)
     return (out, found) if found > 0 else (best, -1)
 
@@ -50,12 +52,12 @@ def matchings_of(appearance: Any) -> Any:
 @_compiled
 def _search(appearance: Any, threshold: Any, keep_best: Any, out: Any) -> Any:
     """Depth-first search of the matchings above a threshold, or of the likeliest; their number and the best value."""
-    n = len(appearance)
+    n, m = appearance.shape
     ahead = np.zeros(n + 1)  # the most that the rows from here on can add
     for i in range(n - 1, -1, -1):
         ahead[i] = ahead[i + 1] + appearance[i].max()
-    taken, column = np.zeros(n, np.bool_), np.full(n, -1)
-    order = np.empty((n, n), np.int64)
+    taken, column = np.zeros(m, np.bool_), np.full(n, -1)
+    order = np.empty((n, m), np.int64)
     for i in range(n):
         order[i] = np.argsort(-appearance[i])
     so_far = np.zeros(n + 1)
@@ -65,10 +67,10 @@ def _search(appearance: Any, threshold: Any, keep_best: Any, out: Any) -> Any:
         if column[i] >= 0:
             taken[column[i]] = False
             column[i] = -1
-        while rank[i] < n and taken[order[i, rank[i]]]:
+        while rank[i] < m and taken[order[i, rank[i]]]:
             rank[i] += 1
         value = -np.inf
-        if rank[i] < n:
+        if rank[i] < m:
             value = so_far[i] + appearance[i, order[i, rank[i]]]
         if not value + ahead[i + 1] > threshold:  # columns come in falling order: none of the rest can do better
             i -= 1

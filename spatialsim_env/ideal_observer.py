@@ -38,6 +38,20 @@ translation's square:
                  normal, each along its own ray, which is wrong for objects within a few sigma of the barycentre
     mixture      the mean over its parts
 
+Two changes of the target are covered, with redrawn negatives. Of what follows, "just drawn" objects say nothing but
+[0.5 <= l z_j <= 2] and [0 <= f_j - t < 2 pi].
+
+    distractors  n of the target's N objects are matched, by any injection; the others are just drawn, and their
+                 positions add prod (20 - 2 l z_j)^-2. u, m and the exponent of l are those of all N objects, so same
+                 is F0 of the matched ones, W(mean r) replaced by the probability that their barycentre, normal about
+                 mean r, leaves every distractor in its square and the translation in its own
+    abstract     all objects are just drawn, and nothing tells one matching from another but the positions. Same is
+                 the mean of F0 over all n! matchings; redrawn the integral over b of the share of matchings by which
+                 b + y_j lies in the square of s_i, whose noise is left out. Up to eight objects
+
+The density of a few displaced objects is not known: their displacements move the barycentre together. Nor are those of
+larger abstract scenes, and of abstract scenes with distractors.
+
 A certified task draws negatives, references included, again while the truth calls them achieved: then p(T | negative)
 is 0 where it is achieved and otherwise divided by the share that is kept, which is estimated from samples.
 
@@ -61,12 +75,14 @@ from spatialsim_env import ideal_terms as kinds
 from spatialsim_env.goals import Criterion
 from spatialsim_env.ideal_densities import log_ratios
 from spatialsim_env.ideal_terms import RING_STEP, ring
+from spatialsim_env.ideal_variants import MOST_ABSTRACT, log_ratios_of_variants
 from spatialsim_env.negatives import Negative, by_name
 from spatialsim_env.scene import SceneError
 from spatialsim_env.tasks import Task
 
+Truth = Callable[[Any, NDArray[Any], NDArray[Any]], NDArray[np.float64]]  # task, targets, references -> distances (B,)
 LEAST_RANGE = 1e-3  # radians, or of a log factor: a narrower range is widened to it
-CERTIFICATION_SAMPLES = 8192  # negatives from which the share that certification keeps is estimated
+CERTIFICATION_SAMPLES = 2048  # negatives from which the share that certification keeps is estimated
 
 
 class Part(NamedTuple):
@@ -144,13 +160,16 @@ def parts_of(negative: str | Negative) -> list[Part]:
     return DENSITIES[found.name](found)
 
 
-def log_likelihood_ratio(task: Task, target: NDArray[Any], reference: NDArray[Any] | None = None) -> Ratio:
+def log_likelihood_ratio(
+    task: Task, target: NDArray[Any], reference: NDArray[Any] | None = None, truth: Truth | None = None
+) -> Ratio:
     """How much likelier each target is if it shows its reference's configuration than if it is a negative.
 
     Args:
         task: says the negative and the similarities.
-        target: (B, n, 10) transformed scenes.
+        target: (B, n, 10) transformed scenes, with distractors more rows.
         reference: (B, n, 10) or (n, 10); None: the reference of an Identification task.
+        truth: what certified the negatives where the task itself does not; None: nothing did.
 
     Raises:
         ValueError: a task whose densities are not known.
@@ -163,6 +182,15 @@ def log_likelihood_ratio(task: Task, target: NDArray[Any], reference: NDArray[An
             raise ValueError("reference is None; accepted is None only with an Identification task")
     t = np.ascontiguousarray(target, np.float64)
     r = np.ascontiguousarray(np.broadcast_to(reference, (len(t), *np.shape(reference)[-2:])), np.float64)
+    out = _of_variants(task, t, r) if task.abstract or task.distractors else _of_negatives(task, t, r)
+    truth = _similarity if task.certified else truth
+    if truth is not None:
+        achieved = truth(task, t, r) <= 1
+        out.value[:] = np.where(achieved, np.inf, out.value + np.log(_kept(task, truth)))
+    return out
+
+
+def _of_negatives(task: Task, t: NDArray[Any], r: NDArray[Any]) -> Ratio:
     out = Ratio(np.full(len(t), np.nan), np.ones(len(t), np.bool_))
     parts, rings = _tables(tuple(parts_of(task.negative)), max(t.shape[1], r.shape[1]))
     codes = np.array([part[:3] for part in parts], np.float64)
@@ -175,10 +203,23 @@ def log_likelihood_ratio(task: Task, target: NDArray[Any], reference: NDArray[An
         matching = Criterion().align(t[left], r[left]).matching[:, : t.shape[1]]
         _run(t[left], r[left], np.ascontiguousarray(matching), arrays, some, left)
         out.value[left] = some.value
-    if task.certified:
-        achieved = Criterion().align(r, t).distance <= 1
-        out.value[:] = np.where(achieved, np.inf, out.value + np.log(_kept(task)))
     return out
+
+
+def _of_variants(task: Task, t: NDArray[Any], r: NDArray[Any]) -> Ratio:
+    out = Ratio(np.full(len(t), np.nan), np.ones(len(t), np.bool_))
+    _refuse(log_ratios_of_variants(t, r, task.abstract, float(task.max_rotation), out.value), np.arange(len(t)))
+    if np.isnan(out.value).any():
+        raise ValueError(
+            f"pair {np.isnan(out.value).argmax()} has distractors, and more matchings than are summed by appearance; "
+            "accepted are fewer objects that look alike"
+        )
+    return out
+
+
+def _similarity(task: Task, target: NDArray[Any], reference: NDArray[Any]) -> NDArray[np.float64]:
+    """The distance by which certified tasks draw again."""
+    return Criterion().align(reference, target).distance
 
 
 def decide(task: Task, target: NDArray[Any], reference: NDArray[Any] | None = None) -> NDArray[np.bool_]:
@@ -199,16 +240,27 @@ def accuracy(task: Task, size: int, seed: int) -> Tally:
 
 
 def _check(task: Task) -> None:
-    if task.abstract or task.distractors or task.fixed.names:
+    if task.fixed.names:
+        raise ValueError(f"the task fixes {', '.join(task.fixed.names)}; accepted are tasks that draw the similarity")
+    if task.abstract and (task.distractors or task.n_max > MOST_ABSTRACT):
         raise ValueError(
-            "the task is abstract, has distractors or fixes a part of the similarity; accepted are tasks without these"
+            "the task is abstract, and has distractors or too many objects to sum over all matchings; accepted are "
+            f"abstract tasks of up to {MOST_ABSTRACT} objects without distractors"
+        )
+    name = by_name(task.negative).name
+    if (task.abstract or task.distractors) and name != "redrawn":
+        raise ValueError(
+            f"negative is {name!r}, and the task abstract or with distractors; accepted is redrawn for such tasks"
         )
 
 
 def _run(
     t: NDArray[Any], r: NDArray[Any], given: NDArray[np.int64], arrays: tuple[Any, ...], out: Ratio, rows: NDArray[Any]
 ) -> None:
-    row = log_ratios(t, r, given, *arrays, out.value, out.exact)
+    _refuse(log_ratios(t, r, given, *arrays, out.value, out.exact), rows)
+
+
+def _refuse(row: int, rows: NDArray[Any]) -> None:
     if row >= 0:
         raise SceneError(f"pair {rows[row]}: target and reference do not hold the same objects, by number and shapes")
 
@@ -227,8 +279,8 @@ def _tables(parts: tuple[Part, ...], n_max: int) -> tuple[tuple[Part, ...], NDAr
 
 
 @lru_cache(maxsize=32)
-def _kept(task: Task) -> float:
+def _kept(task: Task, truth: Truth) -> float:
     """Share of the uncertified negatives that certification keeps."""
     samples = replace(task, certified=False).sample(CERTIFICATION_SAMPLES, np.random.default_rng(0))
     wrong = samples[samples.label < 0.5]
-    return float((Criterion().align(wrong.reference, wrong.target).distance > 1).mean())
+    return float((truth(task, wrong.target, wrong.reference) > 1).mean())

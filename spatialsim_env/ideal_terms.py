@@ -1,6 +1,7 @@
 """The terms of the densities of ``ideal_densities``: logs of densities of one kind of evidence each; compiled.
 
-``sums`` holds what a matched pair says, and the numbers of the hypothesis, by the names below.
+``sums`` holds what a matched pair says, and the numbers of the hypothesis, by the names below. Of a target with
+distractors, objects are those that are matched.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from spatialsim_env.transforms import SCALES, TRANSLATION
 
 SAME, REDRAWN, POSES, DISPLACED, MIRRORED, MIRRORED_PICTURE = range(6)  # kinds of hypotheses
 TWISTED, MIS_SCALED, SWAPPED, SPREAD, RADIUS, TURNED = range(6, 12)
+AMONG, AMONG_REDRAWN, ABSTRACT = range(12, 15)  # same and redrawn among distractors; same where only positions matter
 
-N, U2, R2, Z2, ZR, S2 = range(6)  # objects; |u|^2, |rho|^2 of the centred positions; size^2, size size0, size0^2
+N, U2, R2, Z2, ZR, S2 = range(
+    6
+)  # matched objects; |u|^2, |rho|^2 of the centred positions; size^2, size size0, size0^2
 MEAN, SCATTER = 6, 7  # of the turns of the orientations: mean, sum of squares about it
 CX, CY = 8, 9  # of conj(rho) u, as the hypothesis arranges rho
 LOW, HIGH, LIMIT = 10, 11, 12  # numbers of the negative; upper limit of the rotation
 X0, Y0, GAP_X, GAP_Y = 13, 14, 15, 16  # barycentre of the target, and its distance from that of the reference
 AT_SCALE, AT_ANGLE = 17, 18  # mean inverse scale and angle, written by the integral
-N_SUMS = 19
+OX, OY = 19, 20  # barycentre of the target minus that of its matched objects; 0 but for distractors
+N_SUMS = 21
 
 RING_STEP = 0.02  # units, of the table over the gap of the displaced object
 LEAST_SCALE, MOST_SCALE = 1 / SCALES[1], 1 / SCALES[0]  # inverse scales
@@ -31,7 +36,7 @@ REACH = 8.0  # deviations kept on either side of a mode
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 SD, SD_SIZE, SD_ANGLE = NOISE.position, NOISE.size, NOISE.orientation
 VAR, VAR_SIZE, VAR_ANGLE = SD**2, SD_SIZE**2, SD_ANGLE**2
-_LOG_SCALES = math.log(SCALES[1] - SCALES[0])
+LOG_SCALES = math.log(SCALES[1] - SCALES[0])
 _ROOT = math.log(math.sqrt(TURN))  # log sqrt(2 pi)
 _compiled = njit(cache=True, error_model="numpy")
 
@@ -41,11 +46,12 @@ def constant_of(code: Any, sums: Any) -> float:
     """What does not depend on scale and angle, priors of the similarity included."""
     n = sums[N]
     out = -math.log(sums[LIMIT])
-    out -= n * math.log(TURN) if code == POSES else n * (_ROOT + math.log(SD_ANGLE))
-    if code in (REDRAWN, POSES, SPREAD):
+    if code != ABSTRACT:
+        out -= n * math.log(TURN) if code == POSES else n * (_ROOT + math.log(SD_ANGLE))
+    if code in (REDRAWN, POSES, SPREAD, AMONG_REDRAWN):
         return out
     out -= 2 * math.log(n) if code == RADIUS else (n - 1) * math.log(TURN * VAR) + math.log(n)
-    if code != DISPLACED:
+    if code not in (DISPLACED, AMONG):
         out += _log_reach(sums[GAP_X], n) + _log_reach(sums[GAP_Y], n)
     if code in (MIS_SCALED, TWISTED):
         out -= math.log(sums[HIGH] - sums[LOW])
@@ -71,15 +77,17 @@ def scale_term(code: Any, scale: Any, sums: Any, u: Any, rho: Any, data: Any) ->
     if code == MIS_SCALED:
         out = (2 * n - 3) * math.log(scale) + _log_sizes(scale, sums)
     else:
-        out = (3 * n - 4) * math.log(scale) - _LOG_SCALES
-        out -= (sums[Z2] * scale**2 - 2 * sums[ZR] * scale + sums[S2]) / (2 * VAR_SIZE)
-    if code in (REDRAWN, POSES, SPREAD):
-        for i in range(len(data)):
+        out = (3 * len(u) - 4) * math.log(scale) - LOG_SCALES
+        if code != ABSTRACT:
+            out -= (sums[Z2] * scale**2 - 2 * sums[ZR] * scale + sums[S2]) / (2 * VAR_SIZE)
+    if code in (REDRAWN, POSES, SPREAD, AMONG, AMONG_REDRAWN):
+        for i in range(len(rho) if code == AMONG else 0, len(data)):
             side = ARENA - 2 * data[i, 0] * scale
             if side <= 0:
                 return -np.inf
             out -= 2 * math.log(side)
-        return out + _log_spread(scale, sums) if code == SPREAD else out
+        if code != AMONG:
+            return out + _log_spread(scale, sums) if code == SPREAD else out
     if code == RADIUS:
         return out - (n - 2) * math.log(scale) + _log_radii(scale, u, rho)
     return out - (sums[U2] * scale**2 + sums[R2]) / (2 * VAR)
@@ -98,14 +106,14 @@ def _log_sizes(scale: Any, sums: Any) -> float:
         value = (sums[N] - 2) * math.log(own) + math.log(WEIGHTS[i])
         value -= (sums[Z2] * own**2 - 2 * sums[ZR] * own + sums[S2]) / (2 * VAR_SIZE)
         total = np.logaddexp(total, value)
-    return total + math.log((top - bottom) / 2) - _LOG_SCALES
+    return total + math.log((top - bottom) / 2) - LOG_SCALES
 
 
 @_compiled
 def angle_term(code: Any, angle: Any, sums: Any, data: Any) -> float:
     """The part of the log integrand that depends on the angle of the positions alone."""
     n, mean = sums[N], sums[MEAN]
-    if code == POSES:
+    if code in (POSES, ABSTRACT):
         return 0.0
     if code == MIRRORED_PICTURE:
         square = 0.0
@@ -135,13 +143,33 @@ def _room(turn: Any, scale: Any, sums: Any, u: Any, data: Any) -> float:
     Args:
         turn: takes the offsets of the target to those of the arrangement; the sizes are scaled by ``scale``.
     """
-    left, right = sums[X0] - TRANSLATION, sums[X0] + TRANSLATION
-    bottom, top = sums[Y0] - TRANSLATION, sums[Y0] + TRANSLATION
-    for i in range(len(u)):
+    left, right, bottom, top = _rectangle(turn, scale, sums, u, data, 0)
+    return (right - left) * (top - bottom) if right > left and top > bottom else 0.0
+
+
+@_compiled
+def _rectangle(turn: Any, scale: Any, sums: Any, u: Any, data: Any, first: Any) -> Any:
+    """Left, right, bottom and top of these barycentres, of the matched objects; any place will do for the ``first``."""
+    shift = turn * complex(sums[OX], sums[OY])
+    left, right = sums[X0] - TRANSLATION - shift.real, sums[X0] + TRANSLATION - shift.real
+    bottom, top = sums[Y0] - TRANSLATION - shift.imag, sums[Y0] + TRANSLATION - shift.imag
+    for i in range(first, len(u)):
         point, size = turn * u[i], scale * data[i, 0]
         left, right = max(left, size - point.real), min(right, ARENA - size - point.real)
         bottom, top = max(bottom, size - point.imag), min(top, ARENA - size - point.imag)
-    return (right - left) * (top - bottom) if right > left and top > bottom else 0.0
+    return left, right, bottom, top
+
+
+@_compiled
+def log_room_among(turn: Any, scale: Any, sums: Any, u: Any, data: Any) -> float:
+    """Log probability that the barycentre of the matched objects left room for the distractors and the translation."""
+    n = int(sums[N])
+    left, right, bottom, top = _rectangle(turn, scale, sums, u, data, n)
+    if right <= left or top <= bottom:
+        return -np.inf
+    x, y, spread = sums[X0] - sums[GAP_X], sums[Y0] - sums[GAP_Y], SD / math.sqrt(n)  # the reference's barycentre
+    across = _log_mass((left - x) / spread, (right - x) / spread)
+    return across + _log_mass((bottom - y) / spread, (top - y) / spread)
 
 
 # --- the displaced object -------------------------------------------------------------------------------------------

@@ -8,14 +8,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from reward_models import hard_cases, models
-from reward_models.cli import app
 from reward_models.evaluation import wilson
-from reward_models.hard_cases import RuleJudge, Truth, detection_threshold, reference_judges, run, table, thresholds
+from reward_models.hard_cases import (
+    CEILING,
+    Ideal,
+    Row,
+    RuleJudge,
+    Truth,
+    detection_threshold,
+    ratio_to_ceiling,
+    reference_judges,
+    run,
+    share_of_ceiling,
+    size_for,
+    table,
+    thresholds,
+)
 from reward_models.learned_reward import LearnedModel
-from spatialsim_env import hard_suite
+from spatialsim_env import hard_suite, ideal_observer
 from spatialsim_env.hard_suite import DISPLACEMENTS, rng_of
 from spatialsim_env.tasks import Discrimination
 
@@ -75,9 +87,13 @@ def test_the_rules_see_what_the_tasks_leave_them(rows):
 
 def test_what_has_no_truth_is_refused(rows):
     refused = [row for row in rows if row.correct is None]
-    assert [(row.judge, row.task) for row in refused] == [("truth", "abstract_distractors")]
-    assert refused[0].accuracy is None
-    assert "no truth for abstract scenes with distractors" in refused[0].refusal
+    assert [(row.judge, row.task) for row in refused] == [
+        ("ideal observer", "abstract_distractors"),
+        ("truth", "abstract_distractors"),
+    ]
+    assert refused[0].accuracy is refused[1].accuracy is None
+    assert "accepted are abstract tasks of up to 8 objects without distractors" in refused[0].refusal
+    assert "no truth for abstract scenes with distractors" in refused[1].refusal
 
 
 def test_displacements_beyond_the_tolerance_stand_with_and_without_certificates(rows):
@@ -118,6 +134,56 @@ def test_a_threshold_needs_the_whole_curve():
     whole = run(Constant(1.0), beside={}, tasks=DISPLACED, objects=[5], size=4)
     assert thresholds(whole) == {("model", "n5"): None}
     assert len(DISPLACED) == len(DISPLACEMENTS)
+
+
+# --- ceiling --------------------------------------------------------------------------------------------------------
+
+
+def test_the_ideal_observer_says_where_it_is_exact(rows):
+    for row in rows:
+        if row.judge != CEILING or row.correct is None:
+            assert row.exact is None
+        elif row.task == "radius_matched":
+            assert row.exact < row.total
+        else:
+            assert row.exact == row.total
+
+
+def test_the_observer_is_told_which_negatives_the_suite_certified():
+    """Abstract ones of three objects are often achieved as they are drawn, and never where they were drawn again."""
+    task = hard_suite.named("abstract").task(3)
+    samples = hard_suite.sample("abstract", 3, 200, rng_of("abstract", 3, 0))
+    achieved = hard_suite.distance(task, samples.target, samples.reference) <= 1
+    assert (Ideal(task).score(samples.target, samples.reference)[achieved] == np.inf).all()
+    drawn = task.sample(200, np.random.default_rng(0))
+    unknowing = ideal_observer.log_likelihood_ratio(task, drawn.target, drawn.reference)
+    assert np.isfinite(unknowing.value[drawn.label == 1]).all()
+
+
+def row_of(judge: str, correct: int | None) -> Row:
+    return Row("swapped", "n5", judge, True, correct, 100)
+
+
+def test_share_of_the_ceiling():
+    """(accuracy - 1/2) / (ceiling - 1/2)."""
+    ceiling = row_of(CEILING, 90)
+    assert share_of_ceiling(row_of("model", 70), ceiling) == pytest.approx(0.5)
+    assert share_of_ceiling(row_of("model", 50), ceiling) == 0
+    assert share_of_ceiling(ceiling, ceiling) == 1
+    for nothing in (None, row_of("other", None), row_of(CEILING, 50)):
+        assert share_of_ceiling(row_of("model", 70), nothing) is None
+    assert share_of_ceiling(row_of("model", None), ceiling) is share_of_ceiling(None, ceiling) is None
+
+
+def test_threshold_beside_the_ideal_observer():
+    found = {("model", "n5"): 4.4, (CEILING, "n5"): 4.0, ("model", "n6"): 1.0, ("never", "n5"): None}
+    assert ratio_to_ceiling(found, "model", "n5") == pytest.approx(1.1)
+    assert ratio_to_ceiling(found, "model", "n6") is ratio_to_ceiling(found, "never", "n5") is None
+
+
+def test_sizes_fall_with_the_number_of_objects():
+    assert [size_for(part) for part in hard_suite.RANGES] == [10_000, 2_000, 2_000, 400]
+    assert size_for(5) == size_for((4, 8)) == 10_000
 
 
 # --- judges ---------------------------------------------------------------------------------------------------------
@@ -194,6 +260,7 @@ def test_bad_arguments():
         ({"size": 1}, "size is 1"),
         ({"seed": -1}, "seed is -1"),
         ({"name": "truth", "beside": {"truth": Truth}}, "two judges are called 'truth'"),
+        ({"name": "ideal observer", "beside": None}, "two judges are called 'ideal observer'"),
     ):
         with pytest.raises(ValueError, match=message):
             run(yes, **{"beside": {}, "size": 4, "objects": [3], **options})
@@ -202,7 +269,7 @@ def test_bad_arguments():
 def test_rules_are_fitted_on_the_benchmark():
     judge = RuleJudge.fitted("spread", seed=3)
     assert judge == RuleJudge.fitted("spread", seed=3)
-    assert set(reference_judges()) == {"truth", "spread", "sorted_distances", "matching_rule"}
+    assert set(reference_judges()) == {"ideal observer", "truth", "spread", "sorted_distances", "matching_rule"}
     samples = Discrimination((3, 8), distractors=3).sample(20, np.random.default_rng(0))
     assert judge.score(samples.target, samples.reference).shape == (20,)
 
@@ -212,7 +279,8 @@ def test_rules_are_fitted_on_the_benchmark():
 
 def test_table_shows_every_task_and_judge(rows):
     lines = table(rows).splitlines()
-    assert lines[0] == "| task | objects | negatives | yes | truth | spread | sorted_distances | matching_rule |"
+    names = ["ideal observer", "yes", "of the ceiling", "truth", "spread", "sorted_distances", "matching_rule"]
+    assert lines[0] == f"| task | objects | negatives | {' | '.join(names)} |"
     assert len(lines) == 2 + len(hard_suite.NAMES) + 1
     assert len({line.count("|") for line in lines}) == 1
     low, high = wilson(200, 400)
@@ -220,7 +288,17 @@ def test_table_shows_every_task_and_judge(rows):
         assert line.startswith(f"| {name} | ")
         assert f"0.500 ({low:.3f} to {high:.3f})" in line
     assert "| - |" in lines[-2]
-    assert lines[-1].startswith("| right 75% of the time from, sigma | 3-8 | by construction | never | ")
+    assert sum("approximate)" in line for line in lines) == 1
+    assert all("| 0.000 |" in line for line in lines[2:-2])  # a constant has no share of any ceiling
+    cells = lines[-1].strip("| ").split(" | ")
+    assert cells[:3] == ["right 75% of the time from, sigma", "3-8", "by construction"]
+    assert 2 < float(cells[3]) < 5
+    assert cells[4:6] == ["never", "-"]
+
+
+def test_table_without_the_ideal_observer():
+    found = table(run(Constant(1.0), beside={"truth": Truth}, tasks=["swapped"], objects=[4], size=10))
+    assert found.splitlines()[0] == "| task | objects | negatives | model | truth |"
 
 
 def test_json_holds_the_rows(rows):
@@ -230,18 +308,7 @@ def test_json_holds_the_rows(rows):
     assert (first["task"], first["judge"], first["accuracy"]) == ("redrawn", "yes", 0.5)
     assert first["interval"] == list(wilson(200, 400))
     assert {entry["judge"] for entry in found["thresholds"]} == {row.judge for row in rows}
-
-
-def test_the_command(untrained, tmp_path):
-    out = tmp_path / "new" / "rows.json"
-    options = ["--task", "swapped", "--task", "radius_matched", "--n-objects", "3-5", "--size", 20, "--out", out]
-    result = CliRunner().invoke(app, ["hard", str(untrained("mpgnn")), *map(str, options)])
-    assert result.exit_code == 0, result.output
-    assert "mpgnn, 4,366 weights; 20 samples a line" in result.output
-    assert "| radius_matched | 4-5 | certified | " in result.output
-    assert len(json.loads(out.read_text())["rows"]) == 2 * 5
-
-
-def test_the_command_refuses_models_of_one_scene(untrained):
-    result = CliRunner().invoke(app, ["hard", str(untrained("mpgnn_single"))])
-    assert "knows one reference scene; accepted are models that compare two scenes" in str(result.exception)
+    ratios = {entry["judge"]: entry["ratio"] for entry in found["thresholds"]}
+    assert ratios["ideal observer"] == 1
+    assert ratios["yes"] is None
+    assert ratios["truth"] > 1

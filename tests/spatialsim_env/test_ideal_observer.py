@@ -13,6 +13,7 @@ from spatialsim_env.ideal_observer import DENSITIES, accuracy, decide, log_likel
 from spatialsim_env.negatives import Displaced, Mirrored, MisScaled, Mixture, RadiusMatched, Redrawn, Twisted
 from spatialsim_env.scene import NOISE, POSITION, SIZE
 from spatialsim_env.tasks import Discrimination, Identification
+from spatialsim_env.variants import Fixed
 
 
 def drawn(task, size, seed=0):
@@ -106,12 +107,65 @@ def test_no_rule_is_better(negative, rule):
     ids=repr,
 )
 def test_ratios_are_calibrated(negative, n):
-    """Under equal priors P(positive | log ratio = x) = 1 / (1 + exp(-x))."""
     samples, ratio = drawn(Discrimination(n, negative=negative), 1000, seed=3)
+    assert_calibrated(samples, ratio)
+
+
+def assert_calibrated(samples, ratio):
+    """Under equal priors P(positive | log ratio = x) = 1 / (1 + exp(-x))."""
     said = 1 / (1 + np.exp(-np.clip(ratio.value, -50, 50)))
     for part in np.split(np.argsort(said), 5):
         expected, spread = said[part].sum(), np.sqrt((said[part] * (1 - said[part])).sum())
         assert abs(samples.label[part].sum() - expected) < chance.DEVIATIONS * spread + 1
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        Discrimination(2, abstract=True),
+        Discrimination((2, 4), abstract=True),
+        Discrimination(1, distractors=3),
+        Discrimination((1, 3), distractors=2),
+        Discrimination(2, distractors=1, max_rotation=0.3),
+        Discrimination(2, abstract=True, max_rotation=0.3),
+    ],
+    ids=repr,
+)
+def test_ratios_of_changed_targets_are_calibrated(task):
+    samples, ratio = drawn(task, 1000, seed=4)
+    assert ratio.exact.all()
+    assert_calibrated(samples, ratio)
+
+
+def test_distractors_that_are_not_there_change_nothing():
+    """Targets of the plain task are those of the other whose distractors happen to be none."""
+    task = Discrimination((1, 5))
+    samples, ratio = drawn(task, 200)
+    other = log_likelihood_ratio(replace(task, distractors=2), samples.target, samples.reference)
+    assert np.allclose(other.value, ratio.value, atol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{"abstract": True}, {"distractors": 3}], ids=str)
+def test_order_does_not_matter_to_changed_targets(changes):
+    task = Discrimination((2, 4), **changes)
+    samples, ratio = drawn(task, 100)
+    rng = np.random.default_rng(1)
+    orders = [rng.permutation(scenes.shape[1] + 1) for scenes in (samples.target, samples.reference)]
+    pair = (samples.target, samples.reference)
+    moved = (scene.pad(part, part.shape[1] + 1)[:, order] for part, order in zip(pair, orders, strict=True))
+    assert np.allclose(log_likelihood_ratio(task, *moved).value, ratio.value, rtol=1e-6, atol=1e-3)
+
+
+def test_a_colour_that_is_never_drawn_is_of_no_distractor():
+    task = Discrimination(2, distractors=2)
+    samples, ratio = drawn(task, 300)
+    crowded = scene.count(samples.target) == 4
+    target = samples.target[crowded].copy()
+    target[..., scene.COLOR] += 1.2
+    shifted = samples.reference[crowded].copy()
+    shifted[..., scene.COLOR] += 1.2
+    assert (log_likelihood_ratio(task, target, shifted).value == -np.inf).all()
+    assert np.isfinite(ratio.value[crowded]).all()
 
 
 @pytest.mark.parametrize("n", [3, (3, 8)], ids=str)
@@ -180,11 +234,24 @@ def test_refusals():
     samples, _ = drawn(Discrimination(3), 4)
     with pytest.raises(ValueError, match=r"'displaced_few', whose density is not known; accepted are redrawn"):
         log_likelihood_ratio(Discrimination(3, negative="displaced_few"), samples.target, samples.reference)
-    with pytest.raises(ValueError, match="accepted are tasks without these"):
-        log_likelihood_ratio(Discrimination(3, abstract=True), samples.target, samples.reference)
+    pair = samples.target, samples.reference
+    for changes, message in (
+        ({"abstract": True, "distractors": 1}, "accepted are abstract tasks of up to 8 objects without distractors"),
+        ({"abstract": True, "n_objects": (3, 9)}, "accepted are abstract tasks of up to 8 objects"),
+        ({"distractors": 1, "negative": "swapped"}, "'swapped', and the task abstract or with distractors"),
+        ({"fixed": Fixed(scale=1.0)}, "the task fixes scale"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            log_likelihood_ratio(replace(Discrimination(3), **changes), *pair)
     with pytest.raises(ValueError, match="reference is None; accepted is None only with an Identification task"):
         log_likelihood_ratio(Discrimination(3), samples.target)
     fewer = samples.reference.copy()
     fewer[2, 0] = 0
     with pytest.raises(scene.SceneError, match="pair 2: target and reference do not hold the same objects"):
         log_likelihood_ratio(Discrimination(3), samples.target, fewer)
+    alike = Discrimination(9, lookalikes=9, distractors=1)
+    with pytest.raises(ValueError, match="pair 0 has distractors, and more matchings than are summed"):
+        drawn(alike, 5)
+    for task in (Discrimination(3, distractors=1), Discrimination(3, abstract=True)):
+        with pytest.raises(scene.SceneError, match="pair 2: target and reference do not hold the same objects"):
+            log_likelihood_ratio(task, *((fewer, samples.reference) if task.distractors else (samples.target, fewer)))
