@@ -21,6 +21,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/training_speed.py
 	$(BIN)/python benchmarks/vector_speed.py
 	$(BIN)/python benchmarks/agent_speed.py
+	$(BIN)/python benchmarks/audit_speed.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

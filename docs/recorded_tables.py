@@ -1,4 +1,4 @@
-"""The tables of the README and of the findings, from recorded runs: `python docs/recorded_tables.py` writes them in.
+"""The tables of the README and of the pages beside this file, from recorded runs: running this file writes them in.
 
 A table stands between ``<!-- name -->`` and ``<!-- /name -->``.
 """
@@ -14,7 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reward_models import demo
+import audit_tables
+
+from reward_models import demo, hard_report, hard_rows
 from reward_models.agents import study_report, study_rows
 from reward_models.benchmark import rows, tables
 from reward_models.benchmark.protocol import title
@@ -22,11 +24,13 @@ from reward_models.benchmark.summary import Results, published, summarise
 from reward_models.training import TrainingConfig
 
 ROOT = Path(__file__).parents[1]
-README, FINDINGS = ROOT / "README.md", ROOT / "docs" / "findings.md"
+README, FINDINGS, HARD_SUITE = (ROOT / name for name in ("README.md", "docs/findings.md", "docs/hard_suite.md"))
+AUDIT = ROOT / "docs" / "audit.md"
 RESULTS = ROOT / "results"
 BENCHMARKS = ROOT / "benchmarks"
 DEMO = RESULTS / "demo.json"
 AGENTS = RESULTS / "agents"
+HARD = RESULTS / "hard"
 
 sys.path.append(str(BENCHMARKS))
 
@@ -87,6 +91,14 @@ def _agents() -> str:
     if not known.rows:
         return "No run is recorded yet: `spatialsim agent study run` makes them."
     return _shown([study_report.configurations(known), study_report.rewards(known)])
+
+
+def _hard_suite() -> str:
+    """What every judged model makes of the hard suite, ceilings on top."""
+    found = hard_rows.read(HARD)
+    if not found:
+        return "No run is recorded yet: `spatialsim hard hub:NAME --out results/hard` makes them."
+    return _shown(hard_report.tables(found))
 
 
 def _of(make: Callable[[Results], tables.Table]) -> Callable[[], str]:
@@ -168,11 +180,15 @@ PAGES: dict[Path, dict[str, Callable[[], str]]] = {
         "demo": _demo,
         "benchmark": _benchmark,
         "agents": _agents,
+        "audit": audit_tables.models,
         "speed": _speed("speed"),
         "training_speed": _speed("training_speed"),
         "vector_speed": _speed("vector_speed"),
         "agent_speed": _speed("agent_speed"),
+        "audit_speed": _speed("audit_speed"),
     },
+    AUDIT: {"targets": audit_tables.targets},
+    HARD_SUITE: {"hard_suite": _hard_suite},
     FINDINGS: {
         "best": _best,
         "rules": _of(tables.rules),

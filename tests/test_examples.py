@@ -11,6 +11,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SHORT = {  # arguments that make an example quick
+    "audit_your_own": ["--starts", "16", "--search", "1000"],
     "own_negatives": ["--samples", "2000"],
     "own_reward": [],
     "random_agent": ["--episodes", "2"],
@@ -57,6 +58,16 @@ def test_own_reward(said):
     text, _ = said("own_reward")
     claimed, true = re.fullmatch(r"of 1000 random steps, loose calls (\d+) achieved; (\d+) are\n", text).groups()
     assert int(claimed) >= int(true)
+
+
+def test_audit_your_own(said):
+    text, folder = said("audit_your_own")
+    claims = re.findall(r"^search of \w+: from 16 starts, (\d+) called achieved; (\d+) are$", text, re.MULTILINE)
+    assert len(claims) == 2
+    assert all(int(true) < int(claimed) / 2 for claimed, true in claims), "mirror images and wrong angles pass"
+    total, right = map(int, re.search(r"^of (\d+) pairs of the benchmark, (\d+) right$", text, re.MULTILINE).groups())
+    assert right > 0.9 * total
+    assert (folder / "runs/audit_your_own/report.md").exists()
 
 
 def test_own_negatives(said):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_tables import PAGES
+from recorded_tables import AUDIT, PAGES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -20,6 +20,14 @@ def test_the_example_runs_as_written():
     result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert re.fullmatch(r"distance \d+\.\d, achieved: (True|False)\nTrue\nTrue\n", result.stdout)
+
+
+def test_the_audit_of_ten_lines_runs_as_written():
+    code = re.search(r"```python\n(.*?)```", AUDIT.read_text(), re.DOTALL)[1]
+    assert len([line for line in code.splitlines() if line]) <= 10
+    result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert re.fullmatch(r"\[\('positions', \d+, \d+\), \('poses', \d+, \d+\)\]\n", result.stdout)
 
 
 @pytest.mark.parametrize(("page", "name"), [(page, name) for page, tables in PAGES.items() for name in tables])

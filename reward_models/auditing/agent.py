@@ -23,7 +23,12 @@ FIRST_EPISODE = 10_000  # seed; the others follow
 
 
 def agent(
-    judge: Judge, config: AgentConfig, folder: Folder, episodes: int, n_paths: int = 0
+    judge: Judge,
+    config: AgentConfig,
+    folder: Folder,
+    episodes: int,
+    n_paths: int = 0,
+    on_truth: Folder | None = None,
 ) -> tuple[Ends, dict[str, Any]]:
     """Train an agent on the model's reward, and one on the truth's to compare it with.
 
@@ -31,6 +36,7 @@ def agent(
         config: of the agents and their environment.
         folder: of their trainings, NAME/model and NAME/truth; a run that is there is taken up.
         episodes: to play with the deterministic policy.
+        on_truth: folder of the trainings on the truth instead, NAME, which many audits may share.
 
     Returns:
         Where the episodes stopped, at their first claim or where their score was best; and the steps of the training
@@ -42,10 +48,11 @@ def agent(
     """
     trained = _trained(config, judge.reward(), folder / config.name / "model")
     ends = _played(judge, trained, config, episodes, n_paths)
-    on_truth = _trained(config, "sparse", folder / config.name / "truth")
+    there = folder / config.name / "truth" if on_truth is None else on_truth / config.name
+    beside = _trained(config, "sparse", there)
     success = {
         name: share(round(of.record["evaluation"]["success"] * config.episodes), config.episodes)
-        for name, of in (("success", trained), ("success_on_truth", on_truth))
+        for name, of in (("success", trained), ("success_on_truth", beside))
     }
     return ends, {"steps": trained.record["steps"], **success}
 

@@ -84,6 +84,7 @@ def audit(
     *,
     out: str | os.PathLike[str] | None = None,
     agent_config: Callable[[int, int], AgentConfig | None] = config_for,
+    truth_agents: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
@@ -99,6 +100,8 @@ def audit(
             ``judge`` for the convention and for ``gradient``.
         out: folder for audit.json, report.md and pictures, and for the agents' trainings.
         agent_config: (objects, seed) -> the agent's configuration, or None for no agent; the named ones by default.
+        truth_agents: folder of the agents that are trained on the truth, which are the same for every model; in ``out``
+            by default.
         progress: is told a line about each part that is done.
         settings: fields of ``AuditConfig``, as n_objects=(3, 5), starts=64, agent=False.
 
@@ -115,7 +118,8 @@ def audit(
     report.require_packages(drawn=out is not None)
     judge = judge_of(model, Criterion(config.criterion))
     with one_thread(), tempfile.TemporaryDirectory() as temporary:
-        found = _Audit(judge, config, Path(out or temporary), agent_config, progress or _silent).run()
+        folders = Path(out or temporary), None if truth_agents is None else Path(truth_agents)
+        found = _Audit(judge, config, folders, agent_config, progress or _silent).run()
     if out is not None:
         report.write(found, out)
     return found
@@ -132,11 +136,12 @@ class _Audit:
         self,
         judge: Judge,
         config: AuditConfig,
-        folder: Path,
+        folders: tuple[Path, Path | None],
         agent_config: Callable[[int, int], AgentConfig | None],
         say: Callable[[str], None],
     ) -> None:
-        self.judge, self.config, self.folder, self.agent_config, self.say = judge, config, folder, agent_config, say
+        self.judge, self.config, self.agent_config, self.say = judge, config, agent_config, say
+        self.folder, self.truth_agents = folders
         self.criterion = Criterion(config.criterion)
         self.rows: list[dict[str, Any]] = []
         self.false_claims: list[dict[str, Any]] = []
@@ -212,7 +217,8 @@ class _Audit:
             self.not_run[f"{AGENT}, {n} objects"] = "not run: no configuration of an agent has so many objects"
         else:
             config = replace(config, env_kwargs={**config.env_kwargs, "criterion": self.criterion.name})
-            ends, training = agent(self.judge, config, self.folder / AGENT, self.config.episodes, PATHS)
+            folder, episodes = self.folder / AGENT, self.config.episodes
+            ends, training = agent(self.judge, config, folder, episodes, PATHS, self.truth_agents)
             self._add(AGENT, AGENT, n, config.horizon + 1, ends, training=training)
 
     def _add(self, optimiser: str, moves: str, n: int, budget: int, ends: Ends, **more: Any) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ from reward_models.benchmark.figures import png
 from reward_models.benchmark.report import put
 from reward_models.benchmark.tables import Table
 from reward_models.checks import read_object, require_entries
+from spatialsim_env.files import replaced
 from spatialsim_env.pictures import import_pygame
 from spatialsim_env.rendering import save_frames
 
+COLORS = 64  # of a small picture
 JSON, MARKDOWN, PICTURES = "audit.json", "report.md", "pictures"
 _ENTRIES = {
     "format": int, "model": dict, "settings": dict, "failures": dict, "not_run": dict, "rows": list, "fixed": list,
@@ -80,6 +83,30 @@ def write(found: Report, out: str | os.PathLike[str]) -> Path:
     put(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
     put(folder / MARKDOWN, markdown(found, drawn).encode())
     return folder / MARKDOWN
+
+
+def write_small(found: Report, out: str | os.PathLike[str]) -> list[Path]:
+    """Draw the worst false claim of each number of objects, and how far the model's confidence is right.
+
+    Returns:
+        The files, in a folder from which earlier ones are gone.
+    """
+    from PIL import Image
+
+    folder = Path(out)
+    for name in ("worst", "reliability"):
+        (folder / f"{name}.png").unlink(missing_ok=True)
+    if not found["rows"]:
+        return []
+    drawn = {"reliability": Image.open(BytesIO(png(pictures.reliability(found)))).convert("RGB")}
+    first = {claim["n_objects"]: claim for claim in reversed(found["gallery"])}
+    worst = pictures.gallery(found | {"gallery": list(first.values())[::-1]})
+    if worst is not None:
+        drawn["worst"] = Image.fromarray(worst)
+    for name, picture in drawn.items():
+        with replaced(folder / f"{name}.png") as temporary:
+            picture.quantize(COLORS).save(temporary, "PNG", optimize=True)
+    return [folder / f"{name}.png" for name in drawn]
 
 
 def _draw(found: Report, folder: Path) -> list[str]:

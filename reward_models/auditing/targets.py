@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reward_models.auditing.measures import SHARES, label, value
-from reward_models.evaluation import wilson
+from reward_models.evaluation import Z, wilson
 
 Report = dict[str, Any]
 
@@ -29,9 +29,17 @@ class Target:
     most: bool = False  # whether the target is the most that is accepted, not the least
 
     def __str__(self) -> str:
-        found = "undefined" if self.value is None else f"{self.value:.3f}"
-        sign = "at most" if self.most else "at least"
-        return f"{self.name}: {found}, target {sign} {self.target:g}: {'met' if self.met else 'NOT MET'}"
+        return f"{self.name}: {self.found}, target {self.bound}: {'met' if self.met else 'NOT MET'}"
+
+    @property
+    def found(self) -> str:
+        """The value as text, to four digits after the point."""
+        return "undefined" if self.value is None else f"{self.value:,.4f}".rstrip("0").rstrip(".")
+
+    @property
+    def bound(self) -> str:
+        """The target as text."""
+        return f"{'at most' if self.most else 'at least'} {self.target:,.10g}"
 
 
 def targets(found: Report) -> list[Target]:
@@ -70,7 +78,7 @@ def card_of(found: Report) -> Report:
     return {**{name: found[name] for name in kept}, "rows": rows, "fixed": fixed}
 
 
-def compare(found: Report, recorded: Report) -> list[str]:
+def compare(found: Report, recorded: Report, z: float = Z) -> list[str]:
     """Where a report differs from a recorded one by more than the stated intervals; empty where it is reproduced.
 
     A share that was found must lie within the 95 % interval of the recorded one; where fewer trials were made than
@@ -80,6 +88,7 @@ def compare(found: Report, recorded: Report) -> list[str]:
     Args:
         found: a report of ``audit``, or ``card_of`` it.
         recorded: likewise.
+        z: normal quantile of the intervals; of 95 % by default.
     """
     failed = [", ".join(sorted(report["failures"])) or "none" for report in (found, recorded)]
     differences = [] if failed[0] == failed[1] else [f"failed checks: {failed[0]}; recorded: {failed[1]}"]
@@ -97,17 +106,17 @@ def compare(found: Report, recorded: Report) -> list[str]:
             differences += [
                 f"{label(row)}: {name} {_number(row[name])}; recorded {_number(known[name])}"
                 for name in SHARES
-                if not _reproduced(row[name], known[name])
+                if not _reproduced(row[name], known[name], z)
             ]
     return differences
 
 
-def _reproduced(found: dict[str, Any], recorded: dict[str, Any]) -> bool:
+def _reproduced(found: dict[str, Any], recorded: dict[str, Any], z: float) -> bool:
     share, known = value(found), value(recorded)
     if share is None or known is None:
         return share == known
     trials = min(found["total"], recorded["total"])
-    low, high = wilson(round(known * trials), trials)
+    low, high = wilson(round(known * trials), trials, z)
     return low - SLACK <= share <= high + SLACK
 
 

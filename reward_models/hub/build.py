@@ -14,7 +14,7 @@ The card, ``card.json``:
     hard_suite              null, or {"seed", "accuracy": {task: {"3-8": {"correct", "total"}}}, "thresholds":
                             {"3-8": 4.1}}; certified where a task has both forms, correct null where scenes were
                             refused, thresholds in deviations of the noise, null for never
-    audit                   its row, null where it was not made
+    audit                   null, or what ``auditing.targets.card_of`` keeps of the audit
     known_failures          sentences
 """
 
@@ -34,23 +34,28 @@ from typing import Any
 import numpy as np
 
 from reward_models import checkpoint, hard_cases
+from reward_models.auditing.judge import TRUTH
+from reward_models.auditing.report import write_small
+from reward_models.auditing.targets import card_of
 from reward_models.benchmark import rows
 from reward_models.checks import read_object, require_entries
-from reward_models.evaluation import accuracy_by_range, one_thread
+from reward_models.evaluation import accuracy_by_range, one_thread, truth_on
 from reward_models.hub import shipped
 from reward_models.hub.recipes import Recipe, recipe
 from reward_models.learned_reward import LearnedModel, load
 from reward_models.training import LOG, read_log
 from spatialsim_env.files import replaced
-from spatialsim_env.tasks import Discrimination
+from spatialsim_env.tasks import RANGES, Discrimination
+
+Row = dict[str, Any]
 
 TEST_SAMPLES, HARD_SAMPLES = 10_000, 1_000  # per range; per task and range
 ACCURACY_SEED = HARD_SEED = 0
 TIMED_OBJECTS, TIMED_BATCHES, TIMED_TRIES = 8, (1, 4_096), 7
+AUDIT: Row = {"n_objects": (3, 5, 8, 20)}  # settings of the audit; the others as it has them
+AUDITS, TRUTH_AGENTS = "audits", "truth_agents"  # folders among the trainings
 MADE_BY = "made_by.json"  # beside the training: the code that began it
 _MADE = {"package": str, "commit": (str, type(None)), "versions": dict, "machine": str}
-
-Row = dict[str, Any]
 
 
 def build(
@@ -60,6 +65,9 @@ def build(
     *,
     samples: int = TEST_SAMPLES,
     hard_samples: int = HARD_SAMPLES,
+    audited: bool = True,
+    agent: bool = True,
+    pictures: str | os.PathLike[str] | None = None,
     say: Callable[[str], None] = print,
 ) -> Path:
     """Make a shipped model into ``out/NAME``, which is replaced as a whole when all of it is there.
@@ -69,12 +77,16 @@ def build(
         work: folder of trainings; one that was stopped goes on, one that is finished is measured again.
         samples: per range, of the card's accuracy.
         hard_samples: per task and range of the hard suite; 0 leaves it out.
+        audited: whether the model is audited.
+        agent: whether agents are trained for the audit; those on the truth are shared by all models of ``work``.
+        pictures: folder that gets NAME, a few small pictures of the audit.
 
     Returns:
         The folder.
 
     Raises:
         ValueError: an unknown name, a training of other settings, or an unfinished one of another commit.
+        ImportError: a package of the extra "audit" is not installed.
     """
     made, chosen = _made_by(), recipe(name)
     training = Path(work) / name
@@ -92,6 +104,11 @@ def build(
         "hard_suite": _hard_suite(model, hard_samples) if hard_samples else None,
         "audit": None,
     }
+    if audited:
+        found = _audit(training, Path(work), name, agent, say)
+        card["audit"] = card_of(found)
+        if pictures is not None:
+            write_small(found, Path(pictures) / name)
     home = Path(out) / name
     with _replaced_folder(home) as temporary:
         for file in (checkpoint.INFO, checkpoint.WEIGHTS):
@@ -126,6 +143,52 @@ def _hard_suite(model: LearnedModel, samples: int) -> Row:
         shares.setdefault(row.task, {})[row.objects] = {"correct": row.correct, "total": row.total}
     sigmas = {objects: value for (_, objects), value in hard_cases.thresholds(found).items()}
     return {"seed": HARD_SEED, "accuracy": shares, "thresholds": sigmas}
+
+
+def build_truth(
+    out: str | os.PathLike[str],
+    work: str | os.PathLike[str],
+    *,
+    samples: int = TEST_SAMPLES,
+    agent: bool = True,
+    say: Callable[[str], None] = print,
+) -> Path:
+    """Write what a card says of a model, of the truth: ``accuracy`` and ``audit``.
+
+    Args:
+        out: the file.
+        work: folder of trainings, as of ``build``.
+        samples: per range.
+        agent: whether agents are trained.
+    """
+    found = {
+        "name": TRUTH,
+        "command": f"spatialsim hub truth --out {Path(out).as_posix()}",
+        "measured": _made_by(),
+        "accuracy_seed": ACCURACY_SEED,
+        "accuracy": {
+            f"{low}-{high}": asdict(truth_on(Discrimination((low, high)), samples, ACCURACY_SEED))
+            for low, high in RANGES
+        },
+        "audit": card_of(_audit(TRUTH, Path(work), TRUTH, agent, say)),
+    }
+    with replaced(Path(out)) as temporary:
+        temporary.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8", newline="\n")
+    return Path(out)
+
+
+def _audit(model: Path | str, work: Path, name: str, agent: bool, say: Callable[[str], None]) -> Row:
+    from reward_models.auditing.audit import audit
+
+    say(f"{name}: audit")
+    return audit(
+        model,
+        out=work / AUDITS / name,
+        truth_agents=work / TRUTH_AGENTS,
+        agent=agent,
+        progress=lambda line: say(f"{name}: {line}"),
+        **AUDIT,
+    )
 
 
 def microseconds(model: LearnedModel, size: int) -> float:

@@ -10,6 +10,9 @@ import typer
 
 app = typer.Typer(no_args_is_help=True, help="Models that come with the package: hub:NAME is a reward and a model.")
 
+Agents = Annotated[
+    bool, typer.Option(help="Train agents for the audit, on it and on the truth; those on the truth are kept in WORK.")
+]
 Name = Annotated[str, typer.Argument(help="A shipped model, as matching; a wrong name lists them.")]
 
 
@@ -31,6 +34,19 @@ def show(name: Name) -> None:
     from reward_models.hub import shipped
 
     print(json.dumps(shipped.card(name), indent=2))
+
+
+@app.command()
+def targets(
+    name: Annotated[str | None, typer.Argument(help="A shipped model; all by default.")] = None,
+) -> None:
+    """What a card says of each target: value, target, whether it is met."""
+    from reward_models.hub import shipped
+    from reward_models.hub.targets import card_targets
+
+    for one in shipped.names() if name is None else (name,):
+        for target in card_targets(shipped.card(one)):
+            print(f"hub:{one.removeprefix(shipped.PREFIX)}  {target}")
 
 
 @app.command()
@@ -64,8 +80,31 @@ def build(
     hard_samples: Annotated[
         int, typer.Option(help="Samples per task and range of the hard suite; 0 leaves it out.", min=0)
     ] = 1_000,
+    audit: Annotated[bool, typer.Option(help="Audit it: some minutes.")] = True,
+    agent: Agents = True,
+    pictures: Annotated[Path | None, typer.Option(help="Folder that gets NAME, small pictures of the audit.")] = None,
 ) -> None:
-    """Train a model of the hub by its recipe, measure it, and write it with its card and checksums."""
+    """Train a model of the hub by its recipe, measure and audit it, and write it with its card and checksums."""
     from reward_models.hub.build import build as build_model
 
-    print(f"{build_model(name, out, work, samples=samples, hard_samples=hard_samples)}: whole")
+    sizes = {"samples": samples, "hard_samples": hard_samples}
+    home = build_model(name, out, work, **sizes, audited=audit, agent=agent, pictures=pictures, say=_say)
+    print(f"{home}: whole")
+
+
+@app.command()
+def truth(
+    out: Annotated[Path, typer.Option(help="The file.")] = Path("results/audit/truth.json"),
+    work: Annotated[Path, typer.Option(help="Folder of trainings, as of build.")] = Path("runs/hub/training"),
+    samples: Annotated[int, typer.Option(help="Samples per range of the accuracy.", min=1)] = 10_000,
+    agent: Agents = True,
+) -> None:
+    """Write what a card says of a model, of the truth: accuracy and audit."""
+    from reward_models.hub.build import build_truth
+
+    print(f"{build_truth(out, work, samples=samples, agent=agent, say=_say)}: whole")
+
+
+def _say(line: str) -> None:
+    """Print at once, as a build takes minutes."""
+    print(line, flush=True)

@@ -12,7 +12,8 @@ from reward_models.learned_reward import LearnedModel, load
 from spatialsim_env.tasks import RANGES
 
 SAMPLES, SEED = 2_000, 1  # per range; another seed than the card's, so other samples
-Z = 3.290527  # normal quantile of a two-sided interval of 99.9 %: three ranges of each model are asked
+Z = 3.290527  # normal quantile of a two-sided interval of 99.9 %: several lines of each model are asked
+STARTS = 32  # of the audit's gradient, with the fewest objects
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,10 @@ class Line:
 
 
 def verify(name: str, samples: int = SAMPLES, seed: int = SEED) -> list[Line]:
-    """Checksums, weights, settings of the training, and accuracy on fresh samples.
+    """Checksums, weights, settings of the training, accuracy on fresh samples, and a part of the audit.
 
-    An accuracy fits if its 99.9 % interval and the recorded one's have a share in common.
+    An accuracy fits if its 99.9 % interval and the recorded one's have a share in common; a part of the audit, the
+    gradient from a few of its starts, if its shares lie within such intervals of the recorded ones.
 
     Args:
         name: of a shipped model, with or without ``hub:``.
@@ -55,7 +57,8 @@ def verify(name: str, samples: int = SAMPLES, seed: int = SEED) -> list[Line]:
         _equal("weights", card["n_weights"], model.module.n_weights),
         _settings(card, home.name),
     ]
-    return lines + _accuracies(card, model, samples, seed)
+    lines += _accuracies(card, model, samples, seed)
+    return lines if card["audit"] is None else [*lines, _audit(card["audit"], model)]
 
 
 def _equal(what: str, recorded: Any, found: Any) -> Line:
@@ -83,6 +86,28 @@ def _accuracies(card: dict[str, Any], model: LearnedModel, samples: int, seed: i
         Line(f"accuracy {label}", str(recorded[label]), str(part), _agree(recorded[label], part))
         for label, part in found.items()
     ]
+
+
+def _audit(recorded: dict[str, Any], model: LearnedModel) -> Line:
+    """Precision under the ascent of the positions of the fewest objects."""
+    from reward_models.auditing.audit import GRADIENT, audit
+    from reward_models.auditing.measures import label, said
+    from reward_models.auditing.targets import compare
+
+    settings = recorded["settings"]
+    few: dict[str, Any] = {name: settings[name] for name in ("gradient_evaluations", "criterion", "seed")}
+    few |= {"search_evaluations": 2, "fixed_samples": 2, "agent": False}
+    starts, n, moves = min(STARTS, settings["starts"]), min(settings["n_objects"]), settings["moves"][0]
+    found = audit(model, n_objects=(n,), moves=(moves,), starts=starts, **few)
+    found["rows"] = [row for row in found["rows"] if row["optimiser"] == GRADIENT]
+    differences = compare(found, recorded, Z)
+    what = f"audit with {starts} starts"
+    here = {label(row) for row in found["rows"]}
+    known, anew = (
+        "; ".join(said(row) for row in report["rows"] if label(row) in here) or f"fails {', '.join(report['failures'])}"
+        for report in (recorded, found)
+    )
+    return Line(what, known, anew, not differences)
 
 
 def _agree(one: Accuracy, other: Accuracy) -> bool:

@@ -32,6 +32,7 @@ from spatialsim_env.tasks import RANGES, Discrimination
 
 NAMES = shipped.names()
 DISCRIM = "spatialsim_env:SpatialSim-Discrim-v0"
+QUICK = {"samples": 5, "hard_samples": 0, "audited": False, "say": lambda line: None}
 SMALL = TrainingConfig.plain(samples_per_stage=256, epochs_per_stage=1, validation_samples=64)
 
 
@@ -99,6 +100,9 @@ def test_cards(name):
     assert model.task["training"] == card["training"]
     if card["hard_suite"] is not None:
         assert card["hard_suite"]["accuracy"].keys() == set(hard_suite.NAMES)
+    if card["audit"] is not None:
+        assert tuple(card["audit"]["settings"]["n_objects"]) == build.AUDIT["n_objects"]
+        assert {row["n_objects"] for row in card["audit"]["rows"]} <= set(build.AUDIT["n_objects"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -293,7 +297,7 @@ def test_commands(home):
 def test_build(tmp_path, small, monkeypatch):
     monkeypatch.setattr(build, "TIMED_BATCHES", (1, 2))
     out, work = tmp_path / "out", tmp_path / "work"
-    options = ("--out", out, "--work", work, "--samples", 20, "--hard-samples", 0)
+    options = ("--out", out, "--work", work, "--samples", 20, "--hard-samples", 0, "--no-audit")
     assert str(out / "small") in run("build", "small", *options)
     monkeypatch.setattr(shipped, "HOME", out)
     assert shipped.names() == ("small",)
@@ -333,7 +337,7 @@ def test_a_recipe_of_another_way(tmp_path, monkeypatch):
     chosen = recipes.Recipe("Untrained.", replace(SMALL, seed=4), ("All of it.",), make)
     monkeypatch.setitem(recipes.SHIPPED, "untrained", chosen)
     monkeypatch.setattr(build, "TIMED_BATCHES", (1,))
-    home = build.build("untrained", tmp_path / "out", tmp_path / "work", samples=5, hard_samples=0, say=lambda _: None)
+    home = build.build("untrained", tmp_path / "out", tmp_path / "work", **QUICK)
     monkeypatch.setattr(shipped, "HOME", home.parent)
     assert (shipped.card("untrained")["seed"], shipped.card("untrained")["seconds"]) == (4, None)
 
@@ -344,7 +348,7 @@ def test_a_failed_build_leaves_what_was_there(tmp_path, small, monkeypatch):
     (old / "old").touch()
     monkeypatch.setattr(shipped, "write_checksums", lambda folder: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        build.build("small", old.parent, tmp_path / "work", samples=5, hard_samples=0, say=lambda _: None)
+        build.build("small", old.parent, tmp_path / "work", **QUICK)
     assert [path.name for path in old.parent.iterdir()] == ["small"]
     assert (old / "old").exists()
 

@@ -14,9 +14,7 @@ import reward_models
 from reward_models.agents.configs import AgentConfig
 from reward_models.auditing import report
 from reward_models.auditing.audit import GRADIENT, SEARCH
-from reward_models.auditing.targets import card_of
 from reward_models.cli import app
-from reward_models.hub import shipped
 from spatialsim_env import goals
 
 SMALL = {
@@ -264,26 +262,6 @@ def test_a_check_needs_a_card(untrained, tmp_path):
     result = CliRunner().invoke(app, ["audit", str(untrained("mpgnn")), *ASKED, "--check"])
     assert result.exit_code == 1
     assert "accepted is hub:NAME" in str(result.exception)
-
-
-def test_a_check_compares_with_the_card(tmp_path, monkeypatch):
-    name = shipped.PREFIX + shipped.names()[0]
-    arguments = ["audit", name, *ASKED[:-1], "--check", "--out", str(tmp_path)]
-
-    def checked(audit):
-        monkeypatch.setattr(shipped, "card", lambda name: {"audit": audit})
-        return CliRunner().invoke(app, arguments)
-
-    assert "holds no audit" in str(checked(None).exception)
-    settings = {"starts": 8, "gradient_evaluations": 50, "search_evaluations": 300}
-    card = card_of(audited(name, **settings))
-    same = checked(card)
-    assert same.exit_code == 0, same.output
-    assert "the card is reproduced: 2 rows" in same.output
-    card["rows"][0]["claimed"]["hits"] = 8 - card["rows"][0]["claimed"]["hits"]
-    other = checked(card)
-    assert other.exit_code == 1
-    assert "differs from the card: gradient of positions, 3 objects: claimed" in other.output
 
 
 # --- the agent ------------------------------------------------------------------------------------------------------

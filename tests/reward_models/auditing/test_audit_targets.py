@@ -82,7 +82,7 @@ def test_agents(on_model, met):
 def test_a_target_is_read_as_a_line():
     lines = [str(target) for target in targets(found(row(claimed=0, right=0)))]
     assert lines[0] == "gradient of positions, 3 objects: precision: undefined, target at least 0.98: NOT MET"
-    assert lines[1] == "gradient of positions, 3 objects: reach: 0.000, target at least 0.8: NOT MET"
+    assert lines[1] == "gradient of positions, 3 objects: reach: 0, target at least 0.8: NOT MET"
 
 
 # --- comparing with a card ------------------------------------------------------------------------------------------
