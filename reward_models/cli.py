@@ -13,6 +13,7 @@ from reward_models.agents.commands import app as agent_app
 from reward_models.auditing.commands import audit
 from reward_models.benchmark.commands import app as bench_app
 from reward_models.hard_commands import hard
+from reward_models.hardening_commands import ablation
 from reward_models.hub.commands import app as hub_app
 from reward_models.rollout_commands import rollouts
 from spatialsim_env import negatives
@@ -34,6 +35,7 @@ app.add_typer(hub_app, name="hub")
 app.command()(rollouts)
 app.command()(audit)
 app.command()(hard)
+app.command()(ablation)
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Negative = Annotated[

@@ -60,7 +60,9 @@ class DemoConfig:
     """What the demo does. The defaults are the paper's protocol for the MPGNN, and take minutes on two cores."""
 
     networks: dict[str, TrainingConfig] = field(default_factory=lambda: _networks(100_000, 100_000))  # by name
-    agent: AgentConfig = field(default_factory=lambda: replace(configs.by_name("discrim_n3"), episodes=200))
+    agent: AgentConfig = field(
+        default_factory=lambda: replace(configs.by_name("discrim_n3"), total_steps=2_000, episodes=200)
+    )
     agents: int = 3  # per reward, with seeds from ``seed`` on
     test_samples: int = 10_000  # per range
     seed: int = 0  # of everything
@@ -68,7 +70,7 @@ class DemoConfig:
     @classmethod
     def quick(cls) -> DemoConfig:
         """Two minutes: fewer samples, shorter agents."""
-        agent = replace(configs.by_name("discrim_n3"), total_steps=1_500)
+        agent = replace(configs.by_name("discrim_n3"), total_steps=1_200)
         return cls(_networks(50_000, 20_000), agent, agents=1, test_samples=4_000)
 
     def seeded(self) -> DemoConfig:

@@ -15,7 +15,7 @@ from torch import nn
 
 from reward_models.models.compiled import BIAS, FLAT, Scorer, flat, holds
 from reward_models.models.lanes import LANES, add, add_product, load, store, where_positive, zeros
-from reward_models.models.matching import LEAST_STRETCH, OTHER_SHAPE, Matching
+from reward_models.models.matching import COARSE, LEAST_STRETCH, OTHER_SHAPE, Matching, MatchingConfig
 from reward_models.models.pairs import add_matrix
 from spatialsim_env.scene import COLOR, NOISE, ORIENTATION, POSITION, SHAPE, SIZE
 
@@ -32,7 +32,8 @@ def scorer(model: Matching) -> Scorer:
     each, each_2 = cast(nn.Linear, model.each[0]), cast(nn.Linear, model.each[2])
     first, last = cast(nn.Linear, model.all[0]), cast(nn.Linear, model.all[2])
     features = each_2.out_features
-    mean, greatest, disagreement = first.weight.abs().split([features, features, 2], dim=1)
+    config = cast(MatchingConfig, model.config)
+    mean, greatest, disagreement = first.weight.abs().split([features, features, 2 + config.counts], dim=1)
     layers = flat(
         [
             (each.weight.abs(), each.bias),
@@ -44,15 +45,17 @@ def scorer(model: Matching) -> Scorer:
         ]
     )
     sharpness = model.log_sharpness.exp().item()
+    matching = config.hypotheses, config.rematches, float(config.persistence)
 
     def score(target: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _scores(target, reference, sharpness, layers, features)
+        return _scores(target, reference, sharpness, matching, layers, config.counts)
 
     return score
 
 
 @_compiled
-def _scores(targets, references, sharpness, layers, features):  # type: ignore[no-untyped-def]
+def _scores(targets, references, sharpness, matching, layers, counts):  # type: ignore[no-untyped-def]
+    hypotheses, rematches, persistence = matching
     size, m, n = len(targets), targets.shape[1], references.shape[1]
     scores = np.empty(size)
     likelihood, attention = np.empty((n, m)), np.empty((n, m))
@@ -66,18 +69,22 @@ def _scores(targets, references, sharpness, layers, features):  # type: ignore[n
         for j in range(n):
             attention[j, :m] = likelihood[j, :m]
             _softmax(attention[j, :m])
+        certain = _is_certain(attention[:n, :m])
+        if hypotheses > 0 and not certain:
+            _by_hypotheses(target, reference, m, n, likelihood, attention, hypotheses, moved)
         factor = _fit(target, reference, m, n, attention, moved, disagreement)
-        for j in range(n):
-            _with_residuals(likelihood[j, :m], j, moved, reference, factor, attention[j, :m])
-            _softmax(attention[j, :m])
-        factor = _fit(target, reference, m, n, attention, moved, disagreement)
+        for _ in range(0 if certain else rematches):
+            for j in range(n):
+                _with_residuals(likelihood[j, :m], j, moved, reference, factor, persistence, attention[j, :m])
+                _softmax(attention[j, :m])
+            factor = _fit(target, reference, m, n, attention, moved, disagreement)
         residuals[: 3 * n] = 0
         for j in range(n):
             for i in range(m):
                 if attention[j, i] > 0:
                     for k, residual in enumerate(_residuals(i, j, moved, reference, factor)):
                         residuals[3 * j + k] += attention[j, i] * residual
-        scores[b] = _judged(residuals[: 3 * n], disagreement, layers, features)
+        scores[b] = _judged(residuals[: 3 * n], disagreement, layers, counts)
     return scores
 
 
@@ -120,22 +127,97 @@ def _softmax(values):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _with_residuals(likelihood, j, moved, reference, factor, out):  # type: ignore[no-untyped-def]
+def _is_certain(attention):  # type: ignore[no-untyped-def]
+    """Whether each object has one partner and nothing beside it, which no residual changes."""
+    for j in range(len(attention)):
+        partners = 0
+        for i in range(attention.shape[1]):
+            partners += attention[j, i] > 0
+        if partners > 1:
+            return False
+    return True
+
+
+@_compiled
+def _with_residuals(likelihood, j, moved, reference, factor, persistence, out):  # type: ignore[no-untyped-def]
     """The likelihoods of one object's partners by appearance and by what the fit leaves of them."""
     best = 0
     for i in range(1, len(likelihood)):
         best = i if likelihood[i] > likelihood[best] else best
-    known = likelihood[best] - _cost(best, j, moved, reference, factor)
+    known = likelihood[best] - persistence * _cost(best, j, moved, reference, factor)
     for i in range(len(likelihood)):
         out[i] = likelihood[i]
         if not likelihood[i] < known - _NOTHING:  # else nothing, whatever its residuals
-            out[i] = known if i == best else likelihood[i] - _cost(i, j, moved, reference, factor)
+            out[i] = likelihood[i] - persistence * _cost(i, j, moved, reference, factor)
 
 
 @_compiled
 def _cost(i, j, moved, reference, factor):  # type: ignore[no-untyped-def]
     position, orientation, size = _residuals(i, j, moved, reference, factor)
     return np.log((1 + position) * (1 + orientation) * (1 + size))
+
+
+@_compiled
+def _by_hypotheses(target, reference, m, n, likelihood, attention, most, moved):  # type: ignore[no-untyped-def]
+    """Sharpen an attention by the likeliest of the matchings that begin with one pair of objects."""
+    _, points, _, _ = reference
+    mean, anchor, farthest, bound = 0j, 0, -1.0, 0.0
+    for j in range(n):
+        mean += points[j] / n
+        bound += likelihood[j, :m].max() + np.log(m)
+    for j in range(n):
+        if _squared(points[j] - mean) > farthest:
+            anchor, farthest = j, _squared(points[j] - mean)
+    _scaled(target, reference, m, n, attention, moved)
+    likeliest, best = 0, -np.inf
+    for partner in np.argsort(-likelihood[anchor, :m])[:most]:
+        own = likelihood[anchor, partner]
+        if own + bound < best:  # whatever its residuals
+            continue
+        total = own
+        for j in range(n):
+            total += _hypothesis(target, reference, m, j, likelihood, anchor, partner, mean, moved, attention)
+        if total > best:
+            likeliest, best = partner, total
+    for j in range(n):
+        _hypothesis(target, reference, m, j, likelihood, anchor, likeliest, mean, moved, attention)
+        _softmax(attention[j, :m])
+
+
+@_compiled
+def _scaled(target, reference, m, n, attention, moved):  # type: ignore[no-untyped-def]
+    """The target's points scaled as its sizes say, about their mean, in ``moved``."""
+    _, t_points, _, t_sizes = target
+    mean, by_sizes, squares = 0j, 0.0, 0.0
+    for j in range(n):
+        for i in range(m):
+            weight = attention[j, i]
+            if weight > 0:
+                mean += weight * t_points[i] / n
+                by_sizes += weight * t_sizes[i] * reference[3][j]
+                squares += weight * t_sizes[i] ** 2
+    for i in range(m):
+        moved[1][i] = by_sizes / squares * (t_points[i] - mean)
+
+
+@_compiled
+def _hypothesis(target, reference, m, j, likelihood, anchor, partner, mean, moved, out):  # type: ignore[no-untyped-def]
+    """The partners of one object if ``partner`` is the anchor's, in ``out``; returns the log of their sum."""
+    _, points, directions, _ = reference
+    turn = directions[anchor] * target[2][partner].conjugate()
+    greatest = -np.inf
+    for i in range(m):
+        out[j, i] = likelihood[j, i]
+        if not likelihood[j, i] < greatest - _NOTHING:  # else nothing, whatever its residuals
+            far = _squared(points[j] - mean - turn * moved[1][i]) / _POSITION**2
+            turned = _squared(directions[j] - turn * target[2][i]) / _ORIENTATION**2
+            out[j, i] -= 2 * np.log((1 + far / COARSE) * (1 + turned / COARSE))
+            greatest = max(greatest, out[j, i])
+    total = 0.0
+    for i in range(m):
+        if not out[j, i] < greatest - _NOTHING:
+            total += np.exp(out[j, i] - greatest)
+    return greatest + np.log(total)
 
 
 @_compiled
@@ -200,7 +282,7 @@ def _squared(z):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _judged(residuals, disagreement, layers, features):  # type: ignore[no-untyped-def]
+def _judged(residuals, disagreement, layers, counts):  # type: ignore[no-untyped-def]
     """The score from the residuals of all objects, of whatever kind, and the disagreement."""
     row, greatest, value = np.zeros(LANES), np.full(LANES, -np.inf), np.empty(1)
     total = zeros(layers)
@@ -220,6 +302,9 @@ def _judged(residuals, disagreement, layers, features):  # type: ignore[no-untyp
     for k in range(2):
         value[0] = np.log(1 + disagreement[k])
         before = add_product(before, load(layers, _DISAGREEMENT + k * LANES), value, 0)
+    if counts:
+        value[0] = -np.log(len(residuals) / 3)
+        before = add_product(before, load(layers, _DISAGREEMENT + 2 * LANES), value, 0)
     store(row, 0, where_positive(before, before))
     store(row, 0, add_matrix(load(layers, _LAST + BIAS), layers, _LAST, row, 0))
     return row[0]

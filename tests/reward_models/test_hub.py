@@ -97,6 +97,8 @@ def test_cards(name):
     for made in (card["trained"], card["measured"]):
         assert {"package", "commit", "versions", "machine"} == made.keys()
         assert {"python", "numpy", "torch"} <= made["versions"].keys()
+        assert made["commit"]
+        assert not made["commit"].endswith("-dirty")
     assert model.task["training"] == card["training"]
     if card["hard_suite"] is not None:
         assert card["hard_suite"]["accuracy"].keys() == set(hard_suite.NAMES)
