@@ -99,7 +99,7 @@ def test_cards(name):
         assert {"python", "numpy", "torch"} <= made["versions"].keys()
         assert made["commit"]
         assert not made["commit"].endswith("-dirty")
-    assert model.task["training"] == card["training"]
+    assert model.task.get("hardening", model.task["training"]) == card["training"]
     if card["hard_suite"] is not None:
         assert card["hard_suite"]["accuracy"].keys() == set(hard_suite.NAMES)
     if card["audit"] is not None:
