@@ -16,7 +16,7 @@ def ablation(
     seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
     out: Annotated[Path, typer.Option(help="Folder of the rows.")] = Path("results/hardening"),
     work: Annotated[Path, typer.Option(help="Folder of the trainings; they go on where they stopped.")] = Path(
-        "work/hardening"
+        "runs/hardening"
     ),
 ) -> None:
     """Harden variants of a network, each with one ingredient more, and write a row each."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spatialsim_env.alignment import CRITERIA, INTERCHANGEABLE
-from spatialsim_env.scene import COLOR, POSITION, SHAPE, SIZE, barycenter, count, place, present
+from spatialsim_env.scene import COLOR, POSITION, SHAPE, barycenter, count, present, redrawn
 
 Scenes = NDArray[np.float32]
 
@@ -65,8 +65,7 @@ class SpreadMatched:
         return 2 * n_max
 
     def __call__(self, scenes: Scenes, numbers: NDArray[np.float32]) -> Scenes:
-        mask, out = present(scenes)[..., None], scenes.copy()
-        out[..., POSITION] = np.where(mask, place(numbers.reshape(*scenes.shape[:2], 2), scenes[..., SIZE]), 0)
+        mask, out = present(scenes)[..., None], redrawn(scenes, numbers)
         center = barycenter(out)
         offset = np.where(mask, out[..., POSITION] - center, 0)
         wanted = np.where(mask, scenes[..., POSITION] - barycenter(scenes), 0)

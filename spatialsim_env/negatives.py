@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spatialsim_env.alignment import CRITERIA
 from spatialsim_env.goals import TOLERANCES
 from spatialsim_env.hard_negatives import RadiusMatched, SpreadMatched, Swapped
-from spatialsim_env.scene import ORIENTATION, POSITION, SIZE, TURN, barycenter, count, place, present
+from spatialsim_env.scene import ORIENTATION, POSITION, TURN, barycenter, count, present, redrawn
 
 Scenes = NDArray[np.float32]
 
@@ -67,10 +67,7 @@ class Redrawn:
         return 2 * n_max
 
     def __call__(self, scenes: Scenes, numbers: NDArray[np.float32]) -> Scenes:
-        out = scenes.copy()
-        positions = place(numbers.reshape(*scenes.shape[:2], 2), scenes[..., SIZE])
-        out[..., POSITION] = np.where(present(scenes)[..., None], positions, 0)
-        return out
+        return redrawn(scenes, numbers)
 
 
 @dataclass(frozen=True)

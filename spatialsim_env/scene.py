@@ -170,6 +170,14 @@ def place(numbers: NDArray[np.float32], size: NDArray[np.float32]) -> NDArray[np
     return size + (np.float32(ARENA) - 2 * size) * numbers
 
 
+def redrawn(scenes: NDArray[Any], numbers: NDArray[np.float32]) -> NDArray[Any]:
+    """The scenes (B, n, 10) with every position drawn anew, from uniform numbers (B, 2 n)."""
+    out = scenes.copy()
+    positions = place(numbers.reshape(*scenes.shape[:2], 2), scenes[..., SIZE])
+    out[..., POSITION] = np.where(present(scenes)[..., None], positions, 0)
+    return out
+
+
 def sample(n_objects: ArrayLike, n_max: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Draw reference scenes: (B,) numbers of objects -> (B, n_max, 10)."""
     n_objects = np.asarray(n_objects)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from reward_models import checkpoint, models
+from reward_models import checkpoint, cli, models
 from reward_models.training import TrainingConfig, train
 
 MIXED = TrainingConfig.plain(samples_per_stage=50_000, negative="mixture", validation_samples=1000)
@@ -31,6 +32,22 @@ def untrained(tmp_path):
         return checkpoint.save(model, tmp_path / kind, config.trained_for()).parent
 
     return save
+
+
+@pytest.fixture
+def refusal(monkeypatch, capsys):
+    """Runs the command line and returns the one line with which it ends, exit code 1."""
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["spatialsim", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert stopped.value.code == 1
+        error = capsys.readouterr().err.strip()
+        assert "\n" not in error
+        return error
+
+    return run
 
 
 @pytest.fixture

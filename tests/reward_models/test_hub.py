@@ -64,7 +64,8 @@ def spoil(file: Path, position: int) -> None:
 
 
 def test_what_is_shipped_has_a_recipe_and_the_other_way_round():
-    assert set(NAMES) <= set(recipes.SHIPPED)  # a recipe may await its building
+    assert set(recipes.SHIPPED) - set(NAMES) == {"mpgnn_hardened"}  # its card is not built yet
+    assert set(NAMES) <= set(recipes.SHIPPED)
     assert {path.name for path in shipped.HOME.iterdir()} == set(NAMES)
 
 

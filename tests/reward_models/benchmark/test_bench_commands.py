@@ -121,14 +121,8 @@ def test_report_is_written_from_the_rows(here, monkeypatch):
         (["report"], "results/rows does not exist"),
     ],
 )
-def test_errors_are_one_line_and_leave_nothing(arguments, message, here, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["spatialsim", "bench", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 1
-    error = capsys.readouterr().err.strip()
-    assert message in error
-    assert "\n" not in error
+def test_errors_are_one_line_and_leave_nothing(arguments, message, here, refusal):
+    assert message in refusal("bench", *arguments)
     assert list(here.rglob("*")) == []
 
 

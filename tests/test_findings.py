@@ -1,0 +1,47 @@
+"""What the findings say in words is what the rows say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from reward_models.demo import NEAR_CHANCE
+
+ROOT = Path(__file__).parents[1]
+FINDINGS = (ROOT / "docs" / "findings.md").read_text()
+MARKED = r"<!-- (\w+) -->.*?<!-- /\1 -->"
+
+
+def accuracies(cell: str, objects: str) -> list[float]:
+    """Accuracy of each run of a cell on a range."""
+    rows = [json.loads(line) for line in (ROOT / f"results/rows/{cell}.jsonl").read_text().splitlines()]
+    found = [row["accuracy"][f"discrimination/{objects}/test"] for row in rows]
+    return [part["correct"] / part["total"] for part in found]
+
+
+def test_decimals_in_the_text_stand_in_a_table():
+    tables = " ".join(part[0] for part in re.finditer(MARKED, FINDINGS, re.DOTALL))
+    text = re.sub(MARKED, "", FINDINGS, flags=re.DOTALL)
+    known = {float(x) for x in re.findall(r"\d+\.\d+", tables)}
+    said = re.findall(r"\d+\.\d+", re.sub(r"\n    .*", "", text))
+    assert len(said) > 10
+    missing = [x for x in said if float(x) not in {round(y, len(x.split(".")[1])) for y in known}]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "objects", "at_chance", "of"),
+    [
+        ("discrimination/conditioned_mpgnn/9-20", "9-20", 3, 10),
+        ("discrimination/conditioned_mpgnn/21-30", "21-30", 10, 10),
+        ("ablation/no_curriculum/3-8", "3-8", 1, 3),
+        ("ablation/width16/21-30", "21-30", 2, 3),
+        ("ablation/width32/21-30", "21-30", 3, 3),
+    ],
+)
+def test_as_many_runs_stay_at_chance_as_the_text_says(cell, objects, at_chance, of):
+    found = accuracies(cell, objects)
+    assert (sum(x < NEAR_CHANCE for x in found), len(found)) == (at_chance, of)
