@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ablation_tables
 import audit_tables
 
 from reward_models import demo, hard_report, hard_rows
@@ -187,7 +188,11 @@ PAGES: dict[Path, dict[str, Callable[[], str]]] = {
         "agent_speed": _speed("agent_speed"),
         "audit_speed": _speed("audit_speed"),
     },
-    AUDIT: {"targets": audit_tables.targets},
+    AUDIT: {
+        "ablation_matching": ablation_tables.table("matching"),
+        "ablation_mpgnn": ablation_tables.table("mpgnn"),
+        "targets": audit_tables.targets,
+    },
     HARD_SUITE: {"hard_suite": _hard_suite},
     FINDINGS: {
         "best": _best,

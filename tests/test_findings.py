@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from reward_models.demo import NEAR_CHANCE
+from reward_models.hub.targets import THRESHOLD_RATIO
 
 ROOT = Path(__file__).parents[1]
-FINDINGS = (ROOT / "docs" / "findings.md").read_text()
+FINDINGS, AUDIT = ((ROOT / "docs" / name).read_text() for name in ("findings.md", "audit.md"))
+ABLATION = AUDIT.partition("## What each ingredient")[2].partition("\n## ")[0]
 MARKED = r"<!-- (\w+) -->.*?<!-- /\1 -->"
 
 
@@ -22,12 +24,13 @@ def accuracies(cell: str, objects: str) -> list[float]:
     return [part["correct"] / part["total"] for part in found]
 
 
-def test_decimals_in_the_text_stand_in_a_table():
-    tables = " ".join(part[0] for part in re.finditer(MARKED, FINDINGS, re.DOTALL))
-    text = re.sub(MARKED, "", FINDINGS, flags=re.DOTALL)
+@pytest.mark.parametrize(("page", "least"), [(FINDINGS, 10), (ABLATION, 5)], ids=["findings", "ablation"])
+def test_decimals_in_the_text_stand_in_a_table(page, least):
+    tables = " ".join(part[0] for part in re.finditer(MARKED, page, re.DOTALL))
+    text = re.sub(MARKED, "", page, flags=re.DOTALL).replace(f"{THRESHOLD_RATIO} times", "")
     known = {float(x) for x in re.findall(r"\d+\.\d+", tables)}
     said = re.findall(r"\d+\.\d+", re.sub(r"\n    .*", "", text))
-    assert len(said) > 10
+    assert len(said) > least
     missing = [x for x in said if float(x) not in {round(y, len(x.split(".")[1])) for y in known}]
     assert missing == []
 
