@@ -12,6 +12,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SHORT = {  # arguments that make an example quick
     "audit_your_own": ["--starts", "16", "--search", "1000"],
+    "load_rel3d": [],
     "own_negatives": ["--samples", "2000"],
     "own_reward": [],
     "random_agent": ["--episodes", "2"],
@@ -68,6 +69,15 @@ def test_audit_your_own(said):
     total, right = map(int, re.search(r"^of (\d+) pairs of the benchmark, (\d+) right$", text, re.MULTILINE).groups())
     assert right > 0.9 * total
     assert (folder / "runs/audit_your_own/report.md").exists()
+
+
+def test_load_rel3d(said):
+    text, folder = said("load_rel3d")
+    assert "30 predicates, 8 objects, 0 odd records" in text
+    assert re.search(r"^train: +16 samples, +8 hold, +16 in pairs$", text, re.MULTILINE)
+    assert "'Box' on 'Table': holds" in text
+    assert "4 annotated pairs of scenes, 9 states drawn, 7 odd rows" in text
+    assert (folder / "runs/load_rel3d/scene.obj").exists()
 
 
 def test_own_negatives(said):
