@@ -22,7 +22,7 @@ from torch import Tensor
 import spatialsim_env
 from reward_models import models
 from reward_models.checks import read_object, require_entries
-from reward_models.models import RewardModel
+from reward_models.models import RelationModel, RewardModel
 from spatialsim_env.files import replaced, sha256
 
 FORMAT = 1
@@ -40,12 +40,14 @@ class CheckpointError(ValueError):
 class Checkpoint:
     """A stored model."""
 
-    model: RewardModel  # float32, on the CPU
+    model: Any  # a RewardModel or a RelationModel, float32, on the CPU
     task: dict[str, Any]  # what it was trained for
     folder: Path
 
 
-def save(model: RewardModel, folder: str | os.PathLike[str], task: Mapping[str, Any] | None = None) -> Path:
+def save(
+    model: RewardModel | RelationModel, folder: str | os.PathLike[str], task: Mapping[str, Any] | None = None
+) -> Path:
     """Write a model into a folder, which is made if need be; returns the path of its JSON file.
 
     Args:
@@ -110,8 +112,9 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     if info.get("format") != FORMAT:
         raise CheckpointError(f"{file} has format {info.get('format')!r}; accepted is {FORMAT}")
     require_entries(file, info, _ENTRIES, CheckpointError)
-    if info["kind"] not in models.REGISTRY:
-        raise CheckpointError(f"{file}: model {info['kind']!r} is unknown; accepted are {', '.join(models.REGISTRY)}")
+    if models.find(info["kind"]) is None:
+        accepted = ", ".join([*models.REGISTRY, *models.RELATIONS])
+        raise CheckpointError(f"{file}: model {info['kind']!r} is unknown; accepted are {accepted}")
     return info
 
 

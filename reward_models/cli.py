@@ -15,6 +15,7 @@ from reward_models.benchmark.commands import app as bench_app
 from reward_models.hard_commands import hard
 from reward_models.hardening_commands import ablation
 from reward_models.hub.commands import app as hub_app
+from reward_models.relations.commands import rel3d_app
 from reward_models.rollout_commands import rollouts
 from spatialsim_env import negatives
 
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
 app.add_typer(hub_app, name="hub")
+app.add_typer(rel3d_app, name="rel3d")
 app.command()(rollouts)
 app.command()(audit)
 app.command()(hard)

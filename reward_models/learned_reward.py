@@ -43,7 +43,7 @@ class LearnedModel:
         self._module = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
         self._scorer = scorer_of(self._module)
         self.task = dict(task or {})
-        self.source = None if source is None else _settled(source)
+        self.source = None if source is None else settled(source)
 
     @property
     def module(self) -> RewardModel:
@@ -126,8 +126,9 @@ def load(path_or_name: str | os.PathLike[str]) -> LearnedModel:
     Raises:
         checkpoint.CheckpointError: a file is missing, damaged or not a model; a name that the hub does not have.
     """
-    source = _settled(path_or_name)
+    source = settled(path_or_name)
     stored = shipped.load(source) if shipped.is_name(source) else checkpoint.load(source)
+    _require_scenes(stored.model.kind, source)
     return LearnedModel(stored.model, stored.task, source)
 
 
@@ -156,7 +157,7 @@ class LearnedReward:
         if isinstance(model, LearnedModel):
             self._model, self.source = model, model.source
         else:
-            self.source = _settled(model)
+            self.source = settled(model)
 
     @property
     def folder(self) -> Path | None:
@@ -225,7 +226,7 @@ def resolve(spec: str) -> LearnedReward | None:
             makes it dense.
 
     Returns:
-        None where the name is neither.
+        None where the name is neither. A model of relations in 3D gives a ``RelationReward``.
 
     Raises:
         checkpoint.CheckpointError: a path without a model; a name that the hub does not have, or a file of it changed.
@@ -233,20 +234,36 @@ def resolve(spec: str) -> LearnedReward | None:
     """
     if shipped.is_name(spec):
         name, colon, kind = spec.removeprefix(shipped.PREFIX).partition(":")
-        shipped.checked(name)
-        return LearnedReward(shipped.PREFIX + name, kind if colon else "sparse")
+        info = checkpoint.read_info(shipped.checked(name))
+        return _reward_of(shipped.PREFIX + name, info["kind"], kind if colon else "sparse")
     path, kind = spec, "sparse"
     base, colon, ending = spec.rpartition(":")
     if colon and (ending in KINDS or Path(base).exists()):
         path, kind = base, ending
     if "/" not in path and os.sep not in path and not Path(path).exists():
         return None
-    reward = LearnedReward(path, kind)
-    checkpoint.read_info(path)
-    return reward
+    return _reward_of(path, checkpoint.read_info(path)["kind"], kind)
 
 
-def _settled(source: str | os.PathLike[str]) -> str:
+def _reward_of(source: str, model: str, kind: str) -> LearnedReward:
+    """The reward of a stored model of some kind, of scenes or of relations."""
+    if model in models.REGISTRY:
+        return LearnedReward(source, kind)
+    from reward_models.relations.learned_reward import RelationReward  # which is built on this module
+
+    return RelationReward(source, kind)
+
+
+def _require_scenes(kind: str, source: str) -> None:
+    """Refuse a model of relations, which judges other things than arrangements."""
+    if kind not in models.REGISTRY:
+        raise checkpoint.CheckpointError(
+            f"{source} is a model of relations in 3D, {kind!r}; accepted here is a model of scenes: "
+            f"{', '.join(models.REGISTRY)}. Relations have rewards of their own, in reward_models.relations"
+        )
+
+
+def settled(source: str | os.PathLike[str]) -> str:
     """A name of the hub, or the folder of a model as it is found from every working directory."""
     text = os.fspath(source)
     return text if shipped.is_name(text) else str(checkpoint.folder_of(text).resolve())

@@ -59,6 +59,7 @@ class TrainingConfig:
             require(isinstance(getattr(self, name), str), name, getattr(self, name), "a name")
         require(isinstance(self.settings, dict), "settings", self.settings, "a dict")
         models.configure(self.model, self.settings)
+        require(self.model in models.REGISTRY, "model", self.model, f"a model of scenes: {', '.join(models.REGISTRY)}")
         if not models.REGISTRY[self.model].two_inputs and self.task != "identification":
             raise ValueError(f"{self.model} sees one scene; accepted is task='identification', or a two-input model")
         for name in ("samples_per_stage", "epochs_per_stage", "validation_samples", "batch_size"):

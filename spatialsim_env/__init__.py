@@ -1,4 +1,4 @@
-"""Goals that are arrangements of objects: a 2D world, the exact truth about it, and Gymnasium environments.
+"""Goals that are arrangements of objects: a 2D world, relations in 3D, the truth about both, Gymnasium environments.
 
 Importing this package registers the environments, once; its modules are there as attributes:
 
@@ -18,6 +18,7 @@ __version__ = version("spatialsim-env")
 
 HORIZON = 50  # steps
 ENV_IDS = ("SpatialSim-Discrim-v0", "SpatialSim-Ident-v0")
+RELATION_IDS = ("SpatialSim-Relation3D-v0",)
 _CLASSES = ("Discrimination", "Identification")
 
 for _id, _class in zip(ENV_IDS, _CLASSES, strict=True):
@@ -28,6 +29,13 @@ for _id, _class in zip(ENV_IDS, _CLASSES, strict=True):
             vector_entry_point=f"spatialsim_env.vector_env:{_class}VectorEnv",
             max_episode_steps=HORIZON,
         )
+if RELATION_IDS[0] not in registry:
+    register(
+        RELATION_IDS[0],
+        entry_point="spatialsim_env.relations.env:RelationEnv",
+        vector_entry_point="spatialsim_env.relations.env:RelationVectorEnv",
+        max_episode_steps=HORIZON,
+    )
 
 
 def __getattr__(name: str) -> Any:

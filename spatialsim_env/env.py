@@ -12,44 +12,17 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from spatialsim_env.episodes import Batch
+from spatialsim_env.episodic import Episodic, Observation
 from spatialsim_env.worlds import PIXELS as PIXELS
-from spatialsim_env.worlds import NewGoals, Observation, OneGoal, Worlds
+from spatialsim_env.worlds import NewGoals, OneGoal, Worlds
 from spatialsim_env.worlds import feature_bounds as feature_bounds
 
 _NEVER = np.zeros(1, np.bool_)
 
 
-class SpatialSimEnv(Worlds, gym.Env[Observation, NDArray[Any]]):
-    """A world of coloured shapes and a goal that is an arrangement of them.
-
-    Observation: ``Dict(observation, achieved_goal, desired_goal)``, flat float32 vectors of 10 n_max, padded;
-    ``achieved_goal`` is the scene in the arena, ``desired_goal`` the transformed scene with its objects in another
-    order, ``observation`` a copy of ``achieved_goal`` or, with ``observation="pixels"``, a picture of the arena
-    (84, 84, 3) uint8. Actions: ``dynamics.py``.
-
-    ``info`` carries, at every reset and step: ``is_success`` (the truth, now), ``ever_success`` (the truth, at any
-    step so far), ``distance`` (the truth's), ``reward_true`` (the truth's sparse reward), ``reward_model`` (the reward
-    that is plugged in, as returned) and ``is_success_model`` (whether that reward says achieved). The horizon
-    truncates through ``max_episode_steps`` of ``gym.make``.
-
-    Args:
-        n_objects: an int or (low, high).
-        action_mode: "move_all", "pick_place" or "discrete".
-        max_turn: radians per step; None takes the mode's own, 0 takes turning out of the action space.
-        criterion: "similarity" or "positions".
-        tolerances: position (units), orientation (rad), size (units).
-        orientation: "number" or "visual".
-        reward: "sparse", "dense", "hub:NAME" or a path of a model; a live object goes in through ``set_reward``.
-        start: a name from ``negatives``: how the goal's objects lie at first, never achieved.
-        observation: "state" or "pixels".
-        terminate_on_success: end the episode when the truth says achieved.
-        render_mode: None, "rgb_array" or "human".
-        goal_scale: lowest and highest scale of the goal, relative to the reference scene; within 0.01 and 2.5.
-        goal_angle: lowest and highest angle that the goal is turned by, radians; within 0 and 2 pi.
-
-    Raises:
-        ValueError: unknown names, options that contradict each other, too few objects.
-    """
+class OneWorld(Episodic, gym.Env[Observation, NDArray[Any]]):
+    """One world of episodes as an environment of gymnasium."""
 
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 15}  # noqa: RUF012
     _ever_success, _steps = _NEVER, 0  # of the episode
@@ -90,18 +63,8 @@ class SpatialSimEnv(Worlds, gym.Env[Observation, NDArray[Any]]):
         terminated = info["is_success"] and self.terminate_on_success
         return _first(self._observed(now)), info["reward_model"], terminated, False, info
 
-    @property
-    def scenes(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Copies of the scene in the arena and of the goal, (n_max, 10) each.
-
-        Raises:
-            ResetNeeded: before the first reset.
-        """
-        now = self._under_way()
-        return now.achieved[0].copy(), now.desired[0].copy()
-
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
-        """Goal and arena side by side: an array (height, width, 3) uint8, or a window in human mode.
+        """What is to be seen of it: an array (height, width, 3) uint8, or a window in human mode.
 
         Raises:
             ResetNeeded: before the first reset.
@@ -119,6 +82,49 @@ class SpatialSimEnv(Worlds, gym.Env[Observation, NDArray[Any]]):
     def close(self) -> None:
         """Close the window, if there is one; more than once is fine."""
         self._close_viewer()
+
+
+class SpatialSimEnv(Worlds, OneWorld):
+    """A world of coloured shapes and a goal that is an arrangement of them.
+
+    Observation: ``Dict(observation, achieved_goal, desired_goal)``, flat float32 vectors of 10 n_max, padded;
+    ``achieved_goal`` is the scene in the arena, ``desired_goal`` the transformed scene with its objects in another
+    order, ``observation`` a copy of ``achieved_goal`` or, with ``observation="pixels"``, a picture of the arena
+    (84, 84, 3) uint8. Actions: ``dynamics.py``.
+
+    ``info`` carries, at every reset and step: ``is_success`` (the truth, now), ``ever_success`` (the truth, at any
+    step so far), ``distance`` (the truth's), ``reward_true`` (the truth's sparse reward), ``reward_model`` (the reward
+    that is plugged in, as returned) and ``is_success_model`` (whether that reward says achieved). The horizon
+    truncates through ``max_episode_steps`` of ``gym.make``.
+
+    Args:
+        n_objects: an int or (low, high).
+        action_mode: "move_all", "pick_place" or "discrete".
+        max_turn: radians per step; None takes the mode's own, 0 takes turning out of the action space.
+        criterion: "similarity" or "positions".
+        tolerances: position (units), orientation (rad), size (units).
+        orientation: "number" or "visual".
+        reward: "sparse", "dense", "hub:NAME" or a path of a model; a live object goes in through ``set_reward``.
+        start: a name from ``negatives``: how the goal's objects lie at first, never achieved.
+        observation: "state" or "pixels".
+        terminate_on_success: end the episode when the truth says achieved.
+        render_mode: None, "rgb_array" or "human".
+        goal_scale: lowest and highest scale of the goal, relative to the reference scene; within 0.01 and 2.5.
+        goal_angle: lowest and highest angle that the goal is turned by, radians; within 0 and 2 pi.
+
+    Raises:
+        ValueError: unknown names, options that contradict each other, too few objects.
+    """
+
+    @property
+    def scenes(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Copies of the scene in the arena and of the goal, (n_max, 10) each.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        now: Batch = self._under_way()
+        return now.achieved[0].copy(), now.desired[0].copy()
 
 
 class DiscriminationEnv(NewGoals, SpatialSimEnv):

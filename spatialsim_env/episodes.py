@@ -7,14 +7,14 @@ draws one block of numbers; because everything follows from the block, one world
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spatialsim_env import scene, transforms
+from spatialsim_env.episodic import Moment
 from spatialsim_env.goals import Criterion
 from spatialsim_env.negatives import Negative
 from spatialsim_env.scene import ARENA, POSITION
@@ -25,25 +25,14 @@ TRIES = 8  # episodes that one block of numbers offers; the first that does not 
 
 
 @dataclass(frozen=True)
-class Batch:
-    """B episodes at one moment. No array of it is ever written to."""
+class Batch(Moment):
+    """B episodes at one moment."""
 
     achieved: NDArray[np.float32]  # (B, n_max, 10) in the arena, present objects first
     desired: NDArray[np.float32]  # (B, n_max, 10) the transformed scene
     matching: NDArray[np.int64]  # (B, n_max) row of desired for each row of achieved
     interchangeable: NDArray[np.bool_]  # (B,) whether appearance leaves more than one matching
     distance: NDArray[np.float64]  # (B,) the truth's distance
-
-    def rows(self, rows: Any) -> Batch:
-        """Some of the episodes, by index or mask."""
-        return Batch(*(getattr(self, part.name)[rows] for part in fields(self)))
-
-    def replaced(self, rows: Any, others: Batch) -> Batch:
-        """These episodes with ``others`` in the place of some, by index or mask."""
-        parts = {part.name: getattr(self, part.name).copy() for part in fields(self)}
-        for name, array in parts.items():
-            array[rows] = getattr(others, name)
-        return Batch(**parts)
 
 
 @dataclass(frozen=True)

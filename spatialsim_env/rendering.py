@@ -97,18 +97,14 @@ class _Loan:
 
 
 _DISPLAY, _FONT = _Loan("display"), _Loan("font")
-_OPEN: dict[int, Viewer] = {}  # viewers with a window, by its id
+_OPEN: dict[int, Screen] = {}  # those with a window, by its id
 
 
-class Viewer:
-    """Goal and arena side by side, the truth's distance below: as arrays, or in a window.
+class Screen:
+    """Frames as arrays, or in a window: what is shared by everything that shows an episode.
 
-    The goal's panel is centred on the goal and as wide as it needs, at least as wide as the arena's, so that a goal is
-    never shown larger than it is; both say their width, and grid lines are 5 units apart. Objects carry a mark in the
-    direction of their orientation. Half of the bar is the distance up to which a goal is achieved.
-
-    The window of ``human`` opens at the first ``draw``. When its user closes it, it stays closed: ``is_open`` turns
-    False and further draws do nothing, until ``open``, or ``close`` and a new ``draw``. Windows, surfaces and
+    The window of ``human`` opens at the first frame. When its user closes it, it stays closed: ``is_open`` turns
+    False and further frames are dropped, until ``open``, or ``close`` and a new frame. Windows, surfaces and
     ``on_event`` are not copied or pickled: a copy opens its own when it draws.
 
     Args:
@@ -119,6 +115,8 @@ class Viewer:
     Raises:
         ValueError: another render mode.
     """
+
+    SIZE: tuple[int, int]  # width and height of a frame, pixels
 
     MODES = ("human", "rgb_array")
 
@@ -148,7 +146,7 @@ class Viewer:
         return self._window is not None
 
     def open(self) -> None:
-        """Open the window of ``human`` now, rather than at the first ``draw``; opening twice is fine.
+        """Open the window of ``human`` now, rather than at the first frame; opening twice is fine.
 
         Raises:
             RuntimeError: there is no display; ImportError: pygame-ce is not installed.
@@ -160,35 +158,20 @@ class Viewer:
         try:
             if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
                 raise RuntimeError('there is no display to open a window on; render_mode="rgb_array" needs none')
-            self._window = pygame.Window("SpatialSim", FRAME)
+            self._window = pygame.Window("SpatialSim", self.SIZE)
         except RuntimeError:
             _DISPLAY.give_back()
             raise
         self._clock, self._dismissed = pygame.time.Clock(), False
         _OPEN[self._window.id] = self
 
-    def draw(
-        self, goal: NDArray[Any], arena: NDArray[Any], distance: float, achieved: bool, step: int
-    ) -> NDArray[np.uint8] | None:
-        """Draw one frame, and in ``human`` mode show it, take in all events and wait.
-
-        Args:
-            goal, arena: scenes (n, 10), padding allowed.
-            distance: the truth's, infinity allowed.
-            achieved: whether the truth calls the goal achieved.
-            step: of the episode.
-
-        Returns:
-            The frame, uint8 (height, width, 3), for ``rgb_array``; None for ``human``.
-
-        Raises:
-            SceneError: what is not a scene; ImportError: pygame-ce is not installed; RuntimeError: there is no display.
-        """
+    def _shown(self, make_frame: Callable[[], Any]) -> NDArray[np.uint8] | None:
+        """A frame as an array, or in ``human`` mode in the window, where all events are taken in."""
         if self.render_mode == "rgb_array":
-            return pixels_of(self._frame(goal, arena, distance, achieved, step))
+            return pixels_of(make_frame())
         if self._dismissed:
             return None
-        frame = self._frame(goal, arena, distance, achieved, step)
+        frame = make_frame()
         self.open()
         self._window.get_surface().blit(frame, (0, 0))
         self._window.flip()
@@ -196,10 +179,6 @@ class Viewer:
         if self._clock is not None and self.fps:
             self._clock.tick(self.fps)
         return None
-
-    def to_arena(self, pixel: tuple[float, float]) -> tuple[float, float] | None:
-        """Which point of the world a pixel of the frame shows in the arena's panel; None outside the panel."""
-        return _ARENA_PANEL.to_world(pixel)
 
     def close(self) -> None:
         """Close the window and let go of everything; drawing again starts anew. Closing twice is fine."""
@@ -223,6 +202,57 @@ class Viewer:
             self._dismissed = True
         if self.on_event is not None:
             self.on_event(event)
+
+    def _write(
+        self, frame: Any, font: str, text: str, color: Any, baseline: tuple[int, int], right: bool = False
+    ) -> int:
+        """Write text that starts (or, with ``right``, ends) at a point of its baseline; returns where it ends."""
+        pygame = import_pygame()
+        if not self._fonts:
+            _FONT.take()
+            self._fonts = {name: pygame.font.Font(None, SMOOTH * size) for name, size in _FONTS.items()}
+        rendered = self._fonts[font].render(text, True, color)
+        width, height = rendered.get_width() // SMOOTH, rendered.get_height() // SMOOTH
+        x = baseline[0] - right * width
+        ascent = self._fonts[font].get_ascent() // SMOOTH
+        frame.blit(pygame.transform.smoothscale(rendered, (width, height)), (x, baseline[1] - ascent))
+        return x + width
+
+
+class Viewer(Screen):
+    """Goal and arena side by side, the truth's distance below: as arrays, or in a window.
+
+    The goal's panel is centred on the goal and as wide as it needs, at least as wide as the arena's, so that a goal is
+    never shown larger than it is; both say their width, and grid lines are 5 units apart. Objects carry a mark in the
+    direction of their orientation. Half of the bar is the distance up to which a goal is achieved.
+
+    The window, the arguments and their errors are those of ``Screen``.
+    """
+
+    SIZE = FRAME
+
+    def draw(
+        self, goal: NDArray[Any], arena: NDArray[Any], distance: float, achieved: bool, step: int
+    ) -> NDArray[np.uint8] | None:
+        """Draw one frame, and in ``human`` mode show it, take in all events and wait.
+
+        Args:
+            goal, arena: scenes (n, 10), padding allowed.
+            distance: the truth's, infinity allowed.
+            achieved: whether the truth calls the goal achieved.
+            step: of the episode.
+
+        Returns:
+            The frame, uint8 (height, width, 3), for ``rgb_array``; None for ``human``.
+
+        Raises:
+            SceneError: what is not a scene; ImportError: pygame-ce is not installed; RuntimeError: there is no display.
+        """
+        return self._shown(lambda: self._frame(goal, arena, distance, achieved, step))
+
+    def to_arena(self, pixel: tuple[float, float]) -> tuple[float, float] | None:
+        """Which point of the world a pixel of the frame shows in the arena's panel; None outside the panel."""
+        return _ARENA_PANEL.to_world(pixel)
 
     def _frame(self, goal: NDArray[Any], arena: NDArray[Any], distance: float, achieved: bool, step: int) -> Any:
         pygame = import_pygame()
@@ -258,21 +288,6 @@ class Viewer:
             x = left + round(length * _bar(tick))
             pygame.draw.line(frame, _WALL, (x, track + 9), (x, track + 12))
             self._write(frame, "small", label, _QUIET, (x + 4, track + 22))
-
-    def _write(
-        self, frame: Any, font: str, text: str, color: Any, baseline: tuple[int, int], right: bool = False
-    ) -> int:
-        """Write text that starts (or, with ``right``, ends) at a point of its baseline; returns where it ends."""
-        pygame = import_pygame()
-        if not self._fonts:
-            _FONT.take()
-            self._fonts = {name: pygame.font.Font(None, SMOOTH * size) for name, size in _FONTS.items()}
-        rendered = self._fonts[font].render(text, True, color)
-        width, height = rendered.get_width() // SMOOTH, rendered.get_height() // SMOOTH
-        x = baseline[0] - right * width
-        ascent = self._fonts[font].get_ascent() // SMOOTH
-        frame.blit(pygame.transform.smoothscale(rendered, (width, height)), (x, baseline[1] - ascent))
-        return x + width
 
 
 def _draw_panel(panel: Panel, scene: NDArray[Any]) -> Any:

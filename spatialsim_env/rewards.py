@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spatialsim_env.goals import FARTHEST, Criterion
 
 ENTRY_POINTS = "spatialsim_env.rewards"
+SCENES = "2D scenes"  # what a reward judges whose attribute ``world`` says nothing else
 
 
 class Reward(Protocol):
@@ -83,16 +84,17 @@ class TruthReward:
         return self.from_distance(self.criterion.align(achieved, desired).distance)
 
 
-def resolve(name: str, criterion: Criterion | None = None) -> Reward:
+def resolve(name: str, criterion: Criterion | None = None, world: str | None = None) -> Reward:
     """The reward of a name or path.
 
     Args:
         name: "sparse" or "dense" for the truth, else what an installed resolver knows: "hub:NAME", a path.
         criterion: of the truth's rewards.
+        world: what a learned reward must judge, ``SCENES`` or "relations in 3D"; None for either.
 
     Raises:
         TypeError: not a string. Live objects go in through ``env.unwrapped.set_reward``.
-        ValueError: no resolver knows the name.
+        ValueError: no resolver knows the name, or it judges another world.
     """
     if not isinstance(name, str):
         raise TypeError(
@@ -110,6 +112,9 @@ def resolve(name: str, criterion: Criterion | None = None) -> Reward:
             continue
         reward = resolver(name)
         if reward is not None:
+            found = getattr(reward, "world", SCENES)
+            if world not in (None, found):
+                raise ValueError(f"reward {name!r} judges {found}; the environment has {world}")
             return reward
     if missing is not None and (os.sep in name or ":" in name or os.path.exists(name)):
         raise ImportError(f'reward {name!r} needs the networks: pip install "spatialsim-env[learn]" ({missing})')

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from spatialsim_env import HORIZON
 from spatialsim_env.dynamics import ActionError
 from spatialsim_env.episodes import Batch
+from spatialsim_env.episodic import Episodic, Moment, Observation
 from spatialsim_env.tasks import check_seed
-from spatialsim_env.worlds import NewGoals, Observation, OneGoal, Worlds
+from spatialsim_env.worlds import NewGoals, OneGoal, Worlds
 
 RESET_MASK = "reset_mask"  # the one option of reset
 
@@ -28,8 +29,8 @@ Infos = dict[str, Any]
 Flags = NDArray[np.bool_]
 
 
-class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
-    """Copies of ``SpatialSimEnv`` with one reward. Observations and actions are its own, batched.
+class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
+    """Copies of a world of episodes with one reward. Observations and actions are its own, batched.
 
     ``info`` holds what the single environment's holds, each entry (B,), and beside each entry ``name`` a mask
     ``_name`` of the copies that it is there for. The horizon truncates here, there is no wrapper for it.
@@ -42,7 +43,7 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
     Returned arrays are the caller's: nothing here writes to them later, or reads them.
 
     Args:
-        n_objects, options: those of ``SpatialSimEnv``; ``render_mode`` is None or "rgb_array".
+        world, options: those of the single environment; ``render_mode`` is None or "rgb_array".
         num_envs: number of copies.
         max_episode_steps: steps after which an episode is truncated; None is the registered 50, -1 never.
         autoreset_mode: an ``AutoresetMode`` or its value: "NextStep", "SameStep", "Disabled".
@@ -55,8 +56,7 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
 
     def __init__(
         self,
-        n_objects: int | tuple[int, int],
-        *,
+        *world: Any,
         num_envs: int = 1,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -68,7 +68,7 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
         self._horizon = math.inf if unlimited else _checked_count("max_episode_steps", horizon, "an int from 1, or -1")
         self.autoreset_mode = _checked_mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        super().__init__(n_objects, **options)
+        super().__init__(*world, **options)
         self.single_action_space, self.single_observation_space = self.action_space, self.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -158,7 +158,7 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
         self._ever_success = judged["ever_success"].copy()
         return self._observed(now), reward, terminated, truncated, infos | _spread(judged, self._everywhere)
 
-    def _moved(self, actions: NDArray[Any], fresh: Flags) -> Batch:
+    def _moved(self, actions: NDArray[Any], fresh: Flags) -> Moment:
         """The episodes after the actions (B, ...); where ``fresh``, a new episode."""
         now = self._under_way()
         if actions.shape[:1] != (self.num_envs,):
@@ -176,12 +176,12 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
             now = now.replaced(others, self._advanced(now.rows(others), actions[others]))
         return self._begun_in(now, np.flatnonzero(fresh))[0]
 
-    def _begun_in(self, now: Batch, rows: NDArray[np.intp]) -> tuple[Batch, Batch]:
+    def _begun_in(self, now: Moment, rows: NDArray[np.intp]) -> tuple[Moment, Moment]:
         """New episodes in some rows of others: all of them, and the new ones."""
         anew = self._begun([self._streams[row] for row in rows.tolist()])
         return now.replaced(rows, anew), anew
 
-    def _final(self, now: Batch, judged: dict[str, NDArray[Any]], ended: Flags) -> Infos:
+    def _final(self, now: Moment, judged: dict[str, NDArray[Any]], ended: Flags) -> Infos:
         """What ``info`` holds of episodes that ended and are begun anew in the same step."""
         observations = self._observed(now.rows(ended))
         final_obs = np.full(self.num_envs, None, object)
@@ -190,18 +190,8 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
         final_info = _spread({name: array[ended] for name, array in judged.items()}, ended)
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended.copy()}
 
-    @property
-    def scenes(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Copies of the scenes in the arenas and of the goals, (B, n_max, 10) each.
-
-        Raises:
-            ResetNeeded: before the first reset.
-        """
-        now = self._under_way()
-        return now.achieved.copy(), now.desired.copy()
-
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
-        """A frame of each copy, goal and arena side by side, (height, width, 3) uint8; ``tiled`` joins them.
+        """A frame of each copy, (height, width, 3) uint8; ``tiled`` joins them.
 
         Raises:
             ResetNeeded: before the first reset; ClosedEnvironmentError: after ``close``.
@@ -266,6 +256,20 @@ class SpatialSimVectorEnv(Worlds, VectorEnv[Observation, NDArray[Any], NDArray[A
         if self._now is None and not mask.all():
             raise gym.error.ResetNeeded(f"the first reset is of all copies, and {RESET_MASK} leaves some out")
         return mask.copy()
+
+
+class SpatialSimVectorEnv(ManyWorlds, Worlds):
+    """Copies of ``SpatialSimEnv``, which documents the options; those of ``ManyWorlds`` come with them."""
+
+    @property
+    def scenes(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Copies of the scenes in the arenas and of the goals, (B, n_max, 10) each.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        now: Batch = self._under_way()
+        return now.achieved.copy(), now.desired.copy()
 
 
 class DiscriminationVectorEnv(NewGoals, SpatialSimVectorEnv):

@@ -5,10 +5,8 @@ Everything is a function of batches of episodes, so a single environment and a v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from spatialsim_env import negatives, rewards
 from spatialsim_env.dynamics import Dynamics
 from spatialsim_env.episodes import Batch, Episodes
+from spatialsim_env.episodic import Episodic, Observation, check_choice
 from spatialsim_env.goals import TOLERANCES, Criterion, Tolerances, criterion_of
 from spatialsim_env.scene import COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE, SceneError, as_batch
 from spatialsim_env.tasks import check_seed, object_range
@@ -25,8 +24,6 @@ OBSERVATIONS = ("state", "pixels")
 PIXELS = 84  # side of the picture that observation="pixels" gives
 GOAL_SCALES = (0.01, 2.5)  # sizes of goals reach 5; smaller goals would lose digits of their positions
 LEAST_OBJECTS = {"similarity": 2, "positions": 3}  # with fewer, every configuration is the goal
-
-Observation = dict[str, NDArray[Any]]
 
 
 def feature_bounds() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -39,16 +36,12 @@ def feature_bounds() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return low, high
 
 
-class Worlds:
+class Worlds(Episodic):
     """What ``SpatialSimEnv`` and ``SpatialSimVectorEnv`` are made of; the former documents the options.
 
     Raises:
         ValueError: unknown names, options that contradict each other, too few objects.
     """
-
-    metadata: dict[str, Any]
-    _now: Batch | None = None  # the episodes
-    _viewer: Any = None
 
     def __init__(
         self,
@@ -84,7 +77,7 @@ class Worlds:
         self.observation_mode = observation
         self.terminate_on_success = terminate_on_success
         self.render_mode = render_mode
-        self.set_reward(rewards.resolve(reward, self.criterion))
+        self.set_reward(self._resolved(reward))
         self.action_space: spaces.Space[Any] = self.dynamics.action_space
         self.observation_space: spaces.Space[Any] = self._observation_space()
 
@@ -95,64 +88,26 @@ class Worlds:
         observation = picture if self.observation_mode == "pixels" else scene
         return spaces.Dict({"observation": observation, "achieved_goal": scene, "desired_goal": scene})
 
-    def set_reward(self, reward: str | rewards.Reward) -> None:
-        """Plug in a reward: a name, or an object that satisfies ``rewards.Reward``.
+    def is_achieved(self, distance: Any) -> Any:
+        """Whether the truth calls a distance achieved: up to 1."""
+        return distance <= 1
+
+    def goal_batch(self, goals: ArrayLike, name: str = "goals") -> tuple[NDArray[Any], bool]:
+        """Scenes (B, n, 10) of goals that are flat (10 n,), (B, 10 n) or scenes (n, 10), (B, n, 10).
 
         Raises:
-            TypeError: neither.
-            ValueError: an unknown name.
+            SceneError: another shape.
         """
-        if isinstance(reward, str):
-            self.reward = rewards.resolve(reward, self.criterion)
-            return
-        if isinstance(reward, type):
-            raise TypeError(f"reward is the class {reward.__name__}; accepted is an object of it")
-        missing = [name for name in ("name", "success_threshold", "__call__") if not hasattr(reward, name)]
-        if missing:
-            raise TypeError(f"reward is a {type(reward).__name__} without {', '.join(missing)}; see rewards.Reward")
-        self.reward = reward
+        return as_batch(goals, name)
 
-    def compute_reward(self, achieved_goal: ArrayLike, desired_goal: ArrayLike, info: Any = None) -> Any:
-        """The plugged-in reward as a pure function of the two goals.
+    def _resolved(self, name: str) -> rewards.Reward:
+        return rewards.resolve(name, self.criterion, rewards.SCENES)
 
-        Args:
-            achieved_goal, desired_goal: flat (10 n,), (B, 10 n) or scenes (n, 10), (B, n, 10), of any float type.
-            info: not used.
-
-        Returns:
-            A float, or (B,) float64 for a batch. Pairs of different objects are not achieved.
-
-        Raises:
-            SceneError: other shapes, unequal batches, numbers that are not finite.
-            ValueError: the reward is not a finite number, or cannot judge such a goal.
-        """
-        achieved, batched = as_batch(achieved_goal, "achieved_goal")
-        desired, _ = as_batch(desired_goal, "desired_goal")
+    def _check_goals(self, achieved: NDArray[Any], desired: NDArray[Any]) -> None:
         if achieved.shape != desired.shape:
             raise SceneError(f"achieved_goal holds scenes {achieved.shape} and desired_goal {desired.shape}")
         if not (np.isfinite(achieved).all() and np.isfinite(desired).all()):
             raise SceneError("achieved_goal or desired_goal holds numbers that are not finite")
-        values = self._rewards(achieved.astype(np.float32, copy=False), desired.astype(np.float32, copy=False))
-        return values if batched else float(values[0])
-
-    def _rewards(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
-        """The plugged-in reward of a batch, (B,), which may read the scenes only."""
-        scenes = [scenes.view() for scenes in (achieved, desired)]
-        for view in scenes:
-            view.flags.writeable = False
-        values = np.array(self.reward(*scenes), np.float64)
-        if values.shape != (len(achieved),):
-            raise ValueError(f"reward {self.reward.name!r} gave shape {values.shape}; accepted is {(len(achieved),)}")
-        if not np.isfinite(values).all():
-            raise ValueError(f"reward {self.reward.name!r} gave {values[~np.isfinite(values)][0]}, not a finite number")
-        return values
-
-    def _begun(self, streams: Sequence[np.random.Generator]) -> Batch:
-        """A new episode for each stream of numbers; it takes one block of each."""
-        blocks = np.empty((len(streams), self.episodes.n_uniform), np.float32)
-        for stream, block in zip(streams, blocks, strict=True):
-            stream.random(out=block, dtype=np.float32)
-        return self.episodes.begin(blocks)
 
     def _advanced(self, now: Batch, actions: Any) -> Batch:
         """The episodes after one action each, (B, ...).
@@ -167,29 +122,12 @@ class Worlds:
             distance[rows] = self.criterion.align(achieved[rows], now.desired[rows]).distance
         return Batch(achieved, now.desired, now.matching, now.interchangeable, distance)
 
-    def _judged(self, now: Batch, ever_success: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-        """What the truth and the plugged-in reward say of the episodes, each of them (B,): ``info``.
-
-        Args:
-            now: the episodes.
-            ever_success: (B,) whether they were achieved before.
-        """
+    def _values(self, now: Batch) -> NDArray[np.float64]:
         if isinstance(self.reward, rewards.TruthReward) and self.reward.criterion == self.criterion:
-            values = self.reward.from_distance(now.distance)
-        else:
-            values = self._rewards(now.achieved, now.desired)
-        success = now.distance <= 1
-        return {
-            "is_success": success,
-            "ever_success": ever_success | success,
-            "distance": now.distance.copy(),
-            "reward_true": rewards.sparse_from_distance(now.distance),
-            "reward_model": values,
-            "is_success_model": values >= self.reward.success_threshold,
-        }
+            return self.reward.from_distance(now.distance)
+        return self._rewards(now.achieved, now.desired)
 
     def _observed(self, now: Batch) -> Observation:
-        """The observations of the episodes, (B, ...), as arrays of their own."""
         achieved, desired = (x.reshape(len(x), -1).copy() for x in (now.achieved, now.desired))
         first = self._pictures(now) if self.observation_mode == "pixels" else achieved.copy()
         return {"observation": first, "achieved_goal": achieved, "desired_goal": desired}
@@ -199,19 +137,9 @@ class Worlds:
 
         return pictures(now.achieved, PIXELS, ARENA_WINDOW)
 
-    def _under_way(self) -> Batch:
-        """The episodes.
-
-        Raises:
-            ResetNeeded: before the first reset.
-        """
-        if self._now is None:
-            raise gym.error.ResetNeeded("call reset first")
-        return self._now
-
     def _drawn(self, row: int, step: int) -> NDArray[np.uint8] | None:
-        """One world's goal and arena side by side: an array, or a window in human mode."""
-        now = self._under_way()
+        """One world's goal and arena side by side."""
+        now: Batch = self._under_way()
         if self._viewer is None:
             from spatialsim_env.rendering import Viewer
 
@@ -220,11 +148,6 @@ class Worlds:
         return self._viewer.draw(
             now.desired[row], now.achieved[row], distance=distance, achieved=distance <= 1, step=step
         )
-
-    def _close_viewer(self) -> None:
-        if self._viewer is not None:
-            self._viewer.close()
-            self._viewer = None
 
 
 class NewGoals:
@@ -244,16 +167,6 @@ class OneGoal:
         if not isinstance(n_objects, (int, np.integer)):
             raise ValueError(f"n_objects is {n_objects!r}; SpatialSim-Ident-v0 has one reference scene: give an int")
         super().__init__(n_objects, reference_seed=reference_seed, **options)  # type: ignore[call-arg]
-
-
-def check_choice(name: str, value: Any, accepted: tuple[Any, ...]) -> None:
-    """Refuse what is not among the accepted values.
-
-    Raises:
-        ValueError: another value.
-    """
-    if value not in accepted:
-        raise ValueError(f"{name} is {value!r}; accepted are {', '.join(map(str, accepted))}")
 
 
 def _checked_range(n_objects: int | tuple[int, int], criterion: Criterion) -> tuple[int, int]:

@@ -17,13 +17,14 @@ import numpy as np
 from gymnasium import spaces
 
 from reward_models.checks import is_finite, is_whole, require, require_seed, require_whole
-from spatialsim_env import HORIZON
+from spatialsim_env import HORIZON, RELATION_IDS
 
 ALGORITHMS = ("sac", "ppo")
 POLICIES = ("objects", "mlp")
-FEATURES = ("placed", "deep_set", "message_passing")  # the names of set_extractors.EXTRACTORS
+FEATURES = ("placed", "deep_set", "message_passing", "relation")  # the last one is that of relations in 3D
 DISCRIMINATION = "spatialsim_env:SpatialSim-Discrim-v0"
 IDENTIFICATION = "spatialsim_env:SpatialSim-Ident-v0"
+RELATION = f"spatialsim_env:{RELATION_IDS[0]}"
 SET_ELSEWHERE = {"reward": "train(config, reward)", "max_episode_steps": "horizon", "render_mode": "film"}
 FROM_ONE = ("horizon", "total_steps", "n_envs", "batch_size", "buffer_size", "gradient_steps", "her_goals", "rollout",
             "checkpoint_every", "evaluate_every", "episodes")  # fmt: skip
@@ -108,6 +109,11 @@ class AgentConfig:
             raise ValueError(
                 f'policy is "objects", net {self.net} and features {self.features!r}; accepted are one width and '
                 '"placed": its objects share a network of two hidden layers, and read their ways to their places'
+            )
+        if (self.features == "relation") != (self.env_id == RELATION):
+            raise ValueError(
+                f'features is {self.features!r} and env_id {self.env_id!r}; accepted is "relation" for {RELATION}, and '
+                "for no other"
             )
 
     def _check_env_kwargs(self) -> None:

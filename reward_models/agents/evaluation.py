@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from reward_models.agents.configs import AgentConfig
 from reward_models.checks import require_whole
 from reward_models.evaluation import wilson
-from spatialsim_env.scene import as_batch
 
 COPIES = 100  # episodes that are played side by side
 ENDS = ("is_success", "ever_success", "is_success_model", "distance")  # of the last info
@@ -43,8 +42,8 @@ class Evaluation:
     claimed: NDArray[np.bool_]  # (E,) what the plugged-in reward says, at the last step
     ever_claimed: NDArray[np.bool_]  # (E,) what it says, at any step
     distance: NDArray[np.float64]  # (E,) the truth's distance at the last step, inf possible
-    achieved: NDArray[np.float32]  # (E, n_max, 10) final scenes in the arena
-    desired: NDArray[np.float32]  # (E, n_max, 10) their goals
+    achieved: NDArray[np.float32]  # (E, n_max, 10) final scenes in the arena, or (E, 77) goals of relations
+    desired: NDArray[np.float32]  # likewise, their goals
 
     @property
     def episodes(self) -> int:
@@ -168,10 +167,10 @@ def _play(policy: Policy | str, config: AgentConfig, reward: Any, seeds: range) 
             ends[row] = (*(final[name][row] for name in ENDS), seen["achieved_goal"], seen["desired_goal"])
         running = going
     envs.close()
-    success, ever, claimed, distance, *scenes = (
+    success, ever, claimed, distance, *goals = (
         np.stack(part) for part in zip(*(ends[row] for row in range(len(seeds))), strict=True)
     )
-    achieved, desired = (as_batch(part)[0] for part in scenes)
+    achieved, desired = (envs.goal_batch(part)[0] for part in goals)
     return success, ever, claimed, ever_claimed, distance, achieved, desired
 
 

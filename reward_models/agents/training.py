@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from reward_models.agents import reward_source
 from reward_models.agents.buffer import SimilarityHerReplayBuffer
-from reward_models.agents.configs import AgentConfig, buffer_bytes
+from reward_models.agents.configs import RELATION, AgentConfig, buffer_bytes
 from reward_models.agents.evaluation import Evaluation, evaluate
 from reward_models.agents.fit import check_fit
 from reward_models.agents.object_policy import ObjectPPOPolicy, ObjectSACPolicy
@@ -44,11 +44,14 @@ from reward_models.agents.run import (
 )
 from reward_models.agents.set_extractors import EXTRACTORS
 from reward_models.agents.vec_env import SpatialSimVecEnv
+from reward_models.relations.agent_features import RelationExtractor
+from reward_models.relations.hindsight import RelationHerReplayBuffer
 from spatialsim_env.dynamics import MODES
 from spatialsim_env.rewards import Reward
 
 STEPS_COLUMN = "time/total_timesteps"
 WINDOW = 100  # episodes of the running means
+_EXTRACTORS = {**EXTRACTORS, "relation": RelationExtractor}
 EVALUATION_SEED = 20_000  # of evaluations during the training; the one at its end has episodes of its own
 
 
@@ -116,7 +119,7 @@ def make_model(config: AgentConfig, envs: VecEnv) -> BaseAlgorithm:
         "batch_size": config.batch_size,
         "gamma": config.gamma,
         "ent_coef": config.entropy,
-        "policy_kwargs": {"net_arch": list(config.net), "features_extractor_class": EXTRACTORS[config.features]},
+        "policy_kwargs": {"net_arch": list(config.net), "features_extractor_class": _EXTRACTORS[config.features]},
         "stats_window_size": WINDOW,
         "seed": config.seed,
         "device": "cpu",
@@ -133,7 +136,7 @@ def make_model(config: AgentConfig, envs: VecEnv) -> BaseAlgorithm:
         train_freq=1,
         gradient_steps=config.gradient_steps,
         tau=config.tau,
-        replay_buffer_class=SimilarityHerReplayBuffer,
+        replay_buffer_class=RelationHerReplayBuffer if config.env_id == RELATION else SimilarityHerReplayBuffer,
         replay_buffer_kwargs={"n_sampled_goal": config.her_goals, "goal_selection_strategy": "future"},
         **common,
     )

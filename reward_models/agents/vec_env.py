@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from spatialsim_env.rewards import Reward
-from spatialsim_env.vector_env import SpatialSimVectorEnv
+from spatialsim_env.vector_env import ManyWorlds
 
 SHARED = ("compute_reward", "set_reward")  # methods that concern all copies at once
 LIMITED = "TimeLimit.truncated"  # stable-baselines3's name for an end by the horizon alone
@@ -31,7 +31,7 @@ Info = dict[str, Any]
 
 
 class SpatialSimVecEnv(VecEnv):
-    """A ``VecEnv`` whose copies are one ``SpatialSimVectorEnv``; they share their reward and their options.
+    """A ``VecEnv`` whose copies are one native vector environment; they share their reward and their options.
 
     ``infos`` are those of the single environment with, as ``DummyVecEnv`` and ``Monitor`` have them,
     ``TimeLimit.truncated`` at every step and, where an episode ended, ``terminal_observation`` and ``episode``: its
@@ -45,9 +45,10 @@ class SpatialSimVecEnv(VecEnv):
         ValueError: another autoreset mode.
     """
 
-    def __init__(self, envs: SpatialSimVectorEnv) -> None:
-        if not isinstance(envs, SpatialSimVectorEnv):
-            raise TypeError(f"envs is a {type(envs).__name__}; accepted is a SpatialSimVectorEnv, unwrapped")
+    def __init__(self, envs: ManyWorlds) -> None:
+        if not isinstance(envs, ManyWorlds):
+            accepted = "a SpatialSimVectorEnv or a RelationVectorEnv, unwrapped"
+            raise TypeError(f"envs is a {type(envs).__name__}; accepted is {accepted}")
         if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode is {envs.autoreset_mode}; accepted is {AutoresetMode.SAME_STEP}")
         self.envs = envs
@@ -154,8 +155,8 @@ class SpatialSimVecEnv(VecEnv):
         """
         rows = list(self._get_indices(indices))
         if attr_name == "scenes":
-            arenas, goals = self.envs.scenes
-            return [(arenas[row], goals[row]) for row in rows]
+            first, second = self.envs.scenes
+            return [(first[row], second[row]) for row in rows]
         value = getattr(self.envs, _OF_ONE.get(attr_name, attr_name))
         return [value[row] if attr_name in _PER_COPY else value for row in rows]
 

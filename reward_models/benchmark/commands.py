@@ -99,12 +99,12 @@ def run(
         return
     if jobs is not None or backend != "loky":
         raise ValueError("--slurm and --jobs or --backend contradict each other; accepted is one of them")
-    submitted = launch.submit(cells, bench, slurm, _options(slurm_option or ()))
+    submitted = launch.submit(cells, bench, slurm, options_of(slurm_option or ()))
     names = ", ".join(str(job.job_id) for job in submitted)
     print(f"submitted {len(submitted)} jobs for {len(cells)} passes: {names}; logs in {bench.work / launch.SUBMITTED}")
 
 
-def _options(texts: Sequence[str]) -> dict[str, Any]:
+def options_of(texts: Sequence[str]) -> dict[str, Any]:
     """{name: value} from "name=value"; whole numbers become ints.
 
     Raises:

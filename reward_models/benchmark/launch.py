@@ -38,16 +38,26 @@ def outcomes(
         claims.NoSpaceLeft: the disk is full.
         RuntimeError: a worker was killed; the rows that were written stay.
     """
+    at_once = jobs_at_once(jobs, backend)
+    bench.check(cells)
+    if at_once == 1:
+        return (runner.run(cell, bench, progress=progress) for cell in cells)
+    return in_parallel(partial(runner.run, bench=bench), cells, at_once, backend)
+
+
+def jobs_at_once(jobs: int | None, backend: str) -> int:
+    """How many runs at a time are asked for, those of the backend by default; -1 is joblib's for all CPUs.
+
+    Raises:
+        ValueError: an unknown backend, or no job.
+    """
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; accepted are {', '.join(BACKENDS)}")
     if jobs is None:
-        jobs = BACKENDS[backend]
-    elif jobs < 1:
+        return BACKENDS[backend]
+    if jobs < 1:
         raise ValueError(f"jobs is {jobs}; accepted is an int from 1")
-    bench.check(cells)
-    if jobs == 1:
-        return (runner.run(cell, bench, progress=progress) for cell in cells)
-    return in_parallel(partial(runner.run, bench=bench), cells, jobs, backend)
+    return jobs
 
 
 def in_parallel(run: Callable[[T], R], runs: Sequence[T], jobs: int, backend: str = "loky") -> Iterator[R]:
@@ -87,7 +97,7 @@ def _register_ray() -> type[Exception]:
     return RayError
 
 
-def shards(cells: Sequence[Cell], number: int) -> list[list[Cell]]:
+def shards(cells: Sequence[T], number: int) -> list[list[T]]:
     """The orders in which several workers go through all passes: each begins with its own part, then helps the others.
 
     Raises:
@@ -112,21 +122,45 @@ def submit(
     Raises:
         ValueError: no job, an unknown option, or what ``Bench.check`` refuses.
     """
+    bench.check(cells)
+    run_part = partial(run_all, bench=bench)
+    return submit_parts(run_part, cells, number, bench.work, options, cluster, gpu=bench.device.startswith("cuda"))
+
+
+def submit_parts(
+    run_part: Callable[[list[T]], R],
+    runs: Sequence[T],
+    number: int,
+    work: Path,
+    options: dict[str, Any] | None = None,
+    cluster: str | None = None,
+    *,
+    gpu: bool = False,
+) -> list[Any]:
+    """Submit runs of any kind as a number of jobs, each ``run_part`` of all of them in an order of its own.
+
+    Args:
+        work: logs go to its folder ``SUBMITTED``.
+        options, cluster: as for ``submit``.
+        gpu: whether a job gets one.
+
+    Raises:
+        ValueError: no job, or an unknown option.
+    """
     try:
         from submitit import AutoExecutor
     except ImportError as error:
         raise ImportError(f'--slurm needs submitit: pip install "spatialsim-env[cluster]" ({error})') from error
-    bench.check(cells)
-    executor = AutoExecutor(folder=Path(bench.work) / SUBMITTED, cluster=cluster)
+    executor = AutoExecutor(folder=Path(work) / SUBMITTED, cluster=cluster)
     usual: dict[str, Any] = {"name": "spatialsim", "cpus_per_task": 1, "timeout_min": DAY}
-    if bench.device.startswith("cuda"):
+    if gpu:
         usual["gpus_per_node"] = 1
     try:
         executor.update_parameters(**(usual | (options or {})))
     except (NameError, TypeError, ValueError, AssertionError) as error:
         raise ValueError(f"options of submitit are {options}; {error}") from error
     with executor.batch():
-        return [executor.submit(run_all, part, bench) for part in shards(cells, number)]
+        return [executor.submit(run_part, part) for part in shards(runs, number)]
 
 
 def run_all(cells: Iterable[Cell], bench: Bench) -> list[Outcome]:

@@ -26,7 +26,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -77,8 +77,11 @@ def write(results: Path, cell: Cell, rows: Iterable[Row]) -> Path:
     return path
 
 
-def read_file(path: Path) -> list[Row]:
+def read_file(path: Path, entries: Mapping[str, Any] | None = None) -> list[Row]:
     """The rows of a file.
+
+    Args:
+        entries: types by key that each row must have; by default those of the benchmark.
 
     Raises:
         RowError: it is damaged; the message names it.
@@ -95,7 +98,7 @@ def read_file(path: Path) -> list[Row]:
             raise RowError(f"{path} is damaged, line {number} is not JSON: {error}; {_REMEDY}") from error
         if not isinstance(row, dict):
             raise RowError(f"{path} is damaged, line {number} holds a {type(row).__name__}; {_REMEDY}")
-        require_entries(path, row, _ENTRIES, RowError)
+        require_entries(path, row, dict(entries or _ENTRIES), RowError)
         rows.append(row)
     if not rows:
         raise RowError(f"{path} is damaged: it is empty; {_REMEDY}")

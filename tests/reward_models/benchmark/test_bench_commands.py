@@ -140,4 +140,4 @@ def test_damaged_rows_are_an_error_with_their_name(here, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("text", "expected"), [("a=1", {"a": 1}), ("slurm_partition=gpu", {"slurm_partition": "gpu"})])
 def test_options_of_submitit(text, expected):
-    assert commands._options([text]) == expected
+    assert commands.options_of([text]) == expected
