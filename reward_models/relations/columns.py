@@ -70,7 +70,8 @@ class Columns:
             if pictures is None:
                 raise ValueError(f"{model.kind} sees pictures; give the folder that they are in")
             seen = Pictures.read(Path(pictures), samples, pixels, learning)
-        return cls(model_inputs.from_samples(samples, needs, device), seen, device)
+        found = model_inputs.from_samples(samples, needs, device)
+        return cls(model.prepared(found) if seen is None else found, seen, device)
 
     def __len__(self) -> int:
         return len(self.inputs["predicate"])

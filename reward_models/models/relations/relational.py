@@ -2,8 +2,9 @@
 
 The numbers of ``pair_features.own`` do not change when the whole scene is moved or turned, nor with the camera. Those
 of ``pair_features.seen`` belong to the observer and are multiplied by 1 for predicates in the observer's frame, "(wrt
-you)", and by 0 for all others, which so cannot depend on who looks. Each predicate weighs the numbers
-for itself, and a residual network with a state for each predicate makes the logit; its gradient with respect to the boxes' places is finite, so it can be climbed towards a goal.
+you)", and by 0 for all others, which so cannot depend on who looks. Each predicate weighs the numbers for itself, and a
+residual network with a state for each predicate makes the logit. Its gradient with respect to the boxes' places is
+finite, so it can be climbed towards a goal. Batch normalisation there is none: a logit never depends on its batch.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from reward_models.models.relations.layers import Scale
 from spatialsim_env.relations import vocabulary
 
 _FEATURES = ("own_features", "seen_features")  # names among prepared inputs
+_AT_ONCE = 4096  # samples, to bound the memory
 _MOST = 8.0  # deviations; what lies further from the mean than in training is cut smoothly
 
 
@@ -81,14 +83,13 @@ class Relational(RelationModel):
 
     def fit_scale(self, inputs: Inputs) -> None:
         super().fit_scale(inputs)
+        own, seen = _in_parts(inputs)
         with torch.no_grad():
-            own, seen = _features(inputs)
             self.own.fit(own)
             self.seen.fit(seen)
 
     def prepared(self, inputs: Inputs) -> dict[str, Tensor]:
-        with torch.no_grad():
-            return super().prepared(inputs) | dict(zip(_FEATURES, _features(inputs), strict=True))
+        return super().prepared(inputs) | dict(zip(_FEATURES, _in_parts(inputs), strict=True))
 
     def judge(self, inputs: Inputs) -> Tensor:
         which = inputs["predicate"]
@@ -108,6 +109,16 @@ def _features(inputs: Inputs) -> tuple[Tensor, Tensor]:
         return inputs[_FEATURES[0]], inputs[_FEATURES[1]]
     pair = pair_features.Pair.of(inputs["boxes3d"], inputs["up"], inputs["kinds"])
     return pair_features.own(pair), pair_features.seen(pair)
+
+
+def _in_parts(inputs: Inputs) -> tuple[Tensor, Tensor]:
+    """The same of many samples, some at a time, without gradients."""
+    size = len(inputs["predicate"])
+    with torch.no_grad():
+        starts = range(0, max(size, 1), _AT_ONCE)
+        parts = [_features({name: x[i : i + _AT_ONCE] for name, x in inputs.items()}) for i in starts]
+    own, seen = (torch.cat(x) for x in zip(*parts, strict=True))
+    return own, seen
 
 
 class _Block(nn.Module):

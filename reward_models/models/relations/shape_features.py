@@ -14,7 +14,7 @@ from reward_models.models.relations.base import OBJECT, SUBJECT
 from spatialsim_env.relations import scene
 
 _WHOLE = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-_ABSENT = 1e6  # gap to a part that a shape does not have, in mean sizes
+_ABSENT = 1e6  # gap to a part that a shape does not have, in mean half sizes
 _STEPS = 9  # points along an axis
 
 
