@@ -17,6 +17,7 @@ SHORT = {  # arguments that make an example quick
     "own_reward": [],
     "random_agent": ["--episodes", "2"],
     "record_video": ["--episodes", "2", "--steps", "15"],
+    "reward_relation_agent": ["--steps", "2500", "--episodes", "10"],
     "swap_reward": ["--samples", "2000"],
     "train_sac_her": ["--steps", "1000", "--episodes", "50"],
     "vector_worlds": ["--copies", "64", "--steps", "60"],
@@ -126,3 +127,11 @@ def test_vector_worlds(said):
     text, _ = said("vector_worlds")
     assert text.startswith("64 copies, ")
     assert "64 episodes, achieved by chance at some step: " in text
+
+
+def test_reward_relation_agent(said):
+    text, folder = said("reward_relation_agent")
+    rows = re.findall(r"^(near|to the left of \(wrt you\)) +(\d\.\d\d) +(\d\.\d\d) +(\d\.\d\d)$", text, re.MULTILINE)
+    assert len(rows) == 2
+    assert all(by_rule == told for _, by_rule, told, _ in rows)  # the reward is the rule
+    assert (folder / "runs" / "reward_relation_agent" / "agent.json").exists()

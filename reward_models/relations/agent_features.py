@@ -30,7 +30,9 @@ from spatialsim_env.relations.vocabulary import DIRECTIONAL, INDEX
 
 _WRT_YOU = " (wrt you)"
 NEAR = 0.1  # metres, where the fine features bend: a step of the subject
-N_POSE = 2 * 9 + 2 * 3 + 2 * 2 + 2 * 6 + 2 * 3 + 2 * 3
+CONTACT = 0.02  # metres, where the finest features of heights bend: the rules' contact tolerance
+MOST_SIZES = 2.0  # half sizes of the object, beyond which the way is not told in them
+N_POSE = 2 * 9 + 3 + 2 * 3 + 2 * 2 + 2 * 6 + 2 * 3 + 3 * 3
 N_DIRECTION = 7
 N_RELATION = N_POSE + N_DIRECTION + 2 * len(KINDS) + goals.N_FLAGS
 
@@ -39,10 +41,11 @@ class RelationExtractor(BaseFeaturesExtractor):
     """Features (B, ...) of ``Dict(observation, achieved_goal, desired_goal)`` of the environment of relations.
 
     The displacement from the object to the subject in the world's axes, the object's and the observer's, each also bent
-    by tanh in units of ``NEAR``; the object's front and left and the observer's right and away on the floor, in the
-    world's axes; the subject's axes in the world and in the object's frame; half sizes; heights of the subject's lower
-    and upper side above the object's upper and lower one and above the floor, coarse and fine; both shapes; the flags
-    that are required.
+    by tanh in units of ``NEAR``, and in half sizes of the object; the object's front and left and the observer's right
+    and away on the floor, in the world's axes; the subject's axes in the world and in the object's frame; half sizes;
+    heights of the subject's lower side above the object's upper one, of its upper side above the object's lower one and
+    of its lower side above the floor, each also bent in units of ``NEAR`` and of ``CONTACT``; both shapes; where a
+    direction that is required points to (``direction_features``); the required flags.
     """
 
     def __init__(self, observation_space: spaces.Dict) -> None:
@@ -81,10 +84,12 @@ def relation_features(scenes: Tensor, observers: Tensor) -> Tensor:
             away,
             mine.flatten(1),
             own.flatten(1),
+            (_within(turns[1], way) / still[:, HALF]).clamp(-MOST_SIZES, MOST_SIZES),
             subject[:, HALF] * 4,
             still[:, HALF] * 4,
             heights,
             torch.tanh(heights / NEAR),
+            torch.tanh(heights / CONTACT),
             subject[:, KIND],
             still[:, KIND],
         ),

@@ -59,13 +59,15 @@ class RelationJudge:
         Raises:
             JudgeError: an error, another shape, or numbers that are not finite.
         """
-        numbers = (np.array(x, np.float64) for x in (scenes, observers))
+        rows, eyes = (np.array(x, np.float64) for x in (scenes, observers))
         try:
-            scores = np.asarray(self.model.score(*numbers, which.copy()))
+            scores = np.asarray(self.model.score(rows, eyes, which.copy()))
         except Exception as error:
             raise JudgeError("error", f"score raised {type(error).__name__}: {error}") from error
         if scores.shape != (len(scenes),) or scores.dtype.kind not in "fiu":
-            raise JudgeError("shape", f"score gave {scores.dtype} {scores.shape}; accepted are numbers ({len(scenes)},)")
+            raise JudgeError(
+                "shape", f"score gave {scores.dtype} {scores.shape}; accepted are numbers ({len(scenes)},)"
+            )
         if not np.isfinite(scores).all():
             wrong = scores[~np.isfinite(scores)]
             raise JudgeError("finite", f"accepted are finite numbers; {len(wrong)} scores are not, as {wrong[0]}")

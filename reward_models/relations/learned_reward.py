@@ -106,8 +106,8 @@ class LearnedRelation:
 
     def _logits(self, scenes: NDArray[Any], observers: NDArray[Any], which: NDArray[np.int64]) -> Tensor:
         with one_thread(), torch.inference_mode():
-            numbers = (np.asarray(x, np.float64) for x in (scenes, observers))
-            return self.module(from_scenes(*numbers, which, self.module.needs, dtype=torch.float64))
+            rows, eyes = (np.asarray(x, np.float64) for x in (scenes, observers))
+            return self.module(from_scenes(rows, eyes, which, self.module.needs, dtype=torch.float64))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LearnedRelation:
         return self

@@ -113,6 +113,7 @@ class Study:
             raise ValueError(f"{seeing[0]} sees pictures; give their folder, --pictures, or a filter without it")
         if self.pictures is not None and not self.pictures.is_dir():
             raise FileNotFoundError(f"no folder of pictures {self.pictures}")
+        _ = self.split
         for run in runs:
             self.row(run)
 

@@ -2,10 +2,10 @@
 
 ``train`` fills a folder: ``config.json``, ``log.csv`` (a row an epoch), ``state.safetensors`` (weights, the best ones
 so far, Adam's state and the log, replaced as a whole) and, at the end, ``model.safetensors`` and ``model.json`` with
-the weights of the best epoch in place of the state. Run again, it goes on after the last epoch in the state, and the weights are those of a
-run that was never interrupted, bit for bit: the order of the samples and the crops of pictures are functions of (seed,
-epoch), and learning rate, best epoch and end follow from the log. torch's and numpy's global random states are left
-alone.
+the weights of the best epoch in place of the state. Run again, it goes on after the last epoch in the state, and the
+weights are those of a run that was never interrupted, bit for bit: the order of the samples and the crops of pictures
+are functions of (seed, epoch), and learning rate, best epoch and end follow from the log. torch's and numpy's global
+random states are left alone.
 
 A batch's loss is the mean of the samples' cross-entropies, each times the weight of its predicate
 (``published.loss_weights``). The learning rate is halved where the validation accuracy, the unweighted mean over

@@ -27,7 +27,6 @@ BASE = 0.65  # share of a thing's footprint that must find place on what it stan
 POISE = 0.35  # the same of what is larger than its base
 LEVEL = 1.0  # height of things that something on the floor can point at
 FLAT = 0.5  # height of what covers
-LOW_FRAME = 1.4  # height of frames whose lower bar a stick can lie on
 
 
 @dataclass(frozen=True)
@@ -210,8 +209,7 @@ def _passing_through(s: Category, o: Category) -> bool:
     thin = max(s.high[1:]) * 2 <= hole
     if o.shape == "ring":
         return thin and o.flies and s.low[0] >= 0.5
-    lies = s.low[0] >= 1.1 and o.high[2] <= LOW_FRAME
-    return thin and o.shape == "frame" and s.low[0] >= 0.5 and (s.flies or lies)
+    return thin and o.shape == "frame" and s.low[0] >= 0.5 and s.flies
 
 
 def _leaning(s: Category, o: Category) -> bool:

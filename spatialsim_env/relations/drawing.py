@@ -120,7 +120,7 @@ class Box:
 def boxes_of(objects: NDArray[Any], color: tuple[int, int, int]) -> list[Box]:
     """The parts of an object (19,)."""
     row = objects.astype(np.float64)
-    turn, kind = scene.rotation(row), int(scene.kind(row))
+    turn, kind = np.asarray(scene.rotation(row), np.float64), int(scene.kind(row))
     parts = PARTS[kind, : N_PARTS[kind]] * row[HALF]
     return [Box(row[CENTER] + turn @ middle, turn, half, color) for middle, half in parts]
 

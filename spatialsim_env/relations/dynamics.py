@@ -1,15 +1,15 @@
 """What an action does to a scene: the only copy of the rules, batched, compiled and pure.
 
 An action is six numbers in [-1, 1], clipped into it: displacement of the subject along the world's x, y and z (1 is
-``MAX_MOVE``), then a turn about its centre, as a rotation vector in the world's axes (1 is ``MAX_TURN``). It is
-carried out in three parts, one after the other: the displacement on the floor plan, the one in height, the turn.
-So a subject that is pushed onto a surface slides along it.
+``MAX_MOVE``), and then a turn about its centre, as a rotation vector in the world's axes (1 is ``MAX_TURN``).
 
-The subject's box stays in the room, above the floor. A part of a motion that would bring the subject's solid into the
-object's, each a union of boxes, is cut back to where they touch. For displacements that place is exact: two boxes meet
-at a moment iff their shadows do on all separating axes, on each of which that is an interval of time. A turn is
-followed in ``TURN_STEPS`` steps, and the one that goes too far is halved ``HALVINGS`` times. There is no gravity:
-the subject is held.
+The subject's box stays in the room, above the floor. A motion that would bring the subject's solid into the object's,
+each a union of boxes, is cut back to where they touch. For displacements that place is exact: two boxes meet at a
+moment iff their shadows do on all separating axes, on each of which that is an interval of time. The axis on which
+they meet last is the contact's normal; what is left of the displacement goes on without its part along the normal, so
+a subject slides along what it is pushed onto, ``SLIDES`` times at most and without friction. A turn is followed in
+``TURN_STEPS`` steps, and the one that goes too far is halved ``HALVINGS`` times. There is no gravity: the subject is
+held.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ MAX_TURN = 0.2  # radians about each axis and step
 N_ACTION = 6
 SLACK = 1e-6  # metres of overlap up to which a motion is carried out
 TOUCHING = 1e-5  # metres of overlap that counts as none: with what rounding to float32 adds
+SLIDES = 3  # of a displacement, the part before the first contact counted
+BRIEF = 1e-6  # share of a displacement; an overlap that takes less of it is rounding
+APART = 1e-7  # metres away from a contact, beside a slide along it: more than rounding takes back
 TURN_STEPS = 8  # of a turn, at most 0.35 rad long
 HALVINGS = 8  # of the step that goes too far
 
@@ -115,14 +118,17 @@ def _step(scenes: Any, actions: Any) -> None:
         half = scenes[b, SUBJECT, _HALF : _HALF + 3].astype(np.float64)
         allowed = max(SLACK, _overlap(center, turn, parts, n, still))
         move, about = np.zeros(3), np.zeros(3)
-        for axes in ((0, 2), (2, 3)):
-            move[:] = 0
-            for k in range(axes[0], axes[1]):
-                move[k] = MAX_MOVE * min(max(actions[b, k], -1.0), 1.0)
-            goal = _in_room(center + move, turn, half)
-            center += _time_free(center, goal - center, turn, parts, n, still, allowed) * (goal - center)
         for k in range(3):
+            move[k] = MAX_MOVE * min(max(actions[b, k], -1.0), 1.0)
             about[k] = MAX_TURN * min(max(actions[b, 3 + k], -1.0), 1.0)
+        for _ in range(SLIDES):
+            way = _in_room(center + move, turn, half) - center
+            share, normal = _contact(center, way, turn, parts, n, still, allowed)
+            center += share * way
+            if share == 1.0:
+                break
+            rest = (1 - share) * way
+            move = rest - min((rest * normal).sum(), 0.0) * normal + APART * normal
         if np.abs(about).max() > 0:
             share = _turn_free(center, turn, half, about, parts, n, still, allowed)
             turn = _turned(turn, share * about)
@@ -215,17 +221,20 @@ def _overlap(center: Any, turn: Any, parts: Any, n: int, still: Any) -> float:
 
 
 @_compiled
-def _time_free(center: Any, move: Any, turn: Any, parts: Any, n: int, still: Any, allowed: float) -> float:
-    """The share of a displacement after which the solids first overlap by more than ``allowed``; 1 if never."""
+def _contact(center: Any, move: Any, turn: Any, parts: Any, n: int, still: Any, allowed: float) -> Any:
+    """The share of a displacement after which the solids first overlap by more than ``allowed``, and the normal there.
+
+    The share is 1 if they never do. The normal is a unit vector of the world, to the subject's side.
+    """
     at, axes_of, others, m = still
     d, c, way = _within(axes_of, center - at), _between(turn, axes_of), _within(axes_of, move)
     axes = np.empty((N_AXES, 9))
     n_axes = separating_axes(c, axes)
-    first = 1.0
+    first, normal = 1.0, np.zeros(3)
     for p in range(n):
         for q in range(m):
             offset, a, b = _offset(d, c, parts[p], others[q]), others[q, 1], parts[p, 1]
-            begin, end = 0.0, first
+            begin, end, last = -np.inf, first, 0
             for i in range(n_axes):
                 x = axes[i]
                 reach = a[0] * x[3] + a[1] * x[4] + a[2] * x[5] + b[0] * x[6] + b[1] * x[7] + b[2] * x[8] - allowed
@@ -236,13 +245,18 @@ def _time_free(center: Any, move: Any, turn: Any, parts: Any, n: int, still: Any
                         end = -1.0
                         break
                     continue
-                one, two = (-reach - here) / speed, (reach - here) / speed
-                begin, end = max(begin, min(one, two)), min(end, max(one, two))
-                if end <= begin:
+                enter, leave = -(np.sign(speed) * reach + here) / speed, (np.sign(speed) * reach - here) / speed
+                if enter > begin:
+                    begin, last = enter, i
+                end = min(end, leave)
+                if end <= max(begin, 0.0) + BRIEF:
                     break
-            if end > begin:
-                first = begin
-    return first
+            if end > max(begin, 0.0) + BRIEF:
+                first = max(begin, 0.0)
+                normal = axes_of @ axes[last, :3]
+                if (normal * move).sum() > 0:
+                    normal = -normal
+    return first, normal
 
 
 @_compiled

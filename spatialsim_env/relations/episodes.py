@@ -86,12 +86,12 @@ class Episodes:
         Raises:
             RuntimeError: every scene that a block offers begins achieved.
         """
-        blocks = blocks.astype(np.float64)
-        which = self.indices[_choice(blocks[:, 0], len(self.indices))]
+        shares = blocks.astype(np.float64)
+        which = self.indices[_choice(shares[:, 0], len(self.indices))]
         scenes = np.empty((len(blocks), 2, scene.N_FEATURES), np.float32)
         observers = np.empty((len(blocks), scene.N_OBSERVER), np.float32)
         rows = np.arange(len(blocks))
-        for numbers in np.split(blocks[:, 1:], TRIES, axis=1):
+        for numbers in np.split(shares[:, 1:], TRIES, axis=1):
             scenes[rows], observers[rows] = drawn(which[rows], numbers[rows])
             rows = rows[~self._begins(which[rows], scenes[rows], observers[rows])]
             if not len(rows):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spatialsim_env.relations import categories, proposals, scene, settling, views
 from spatialsim_env.relations.pairs import Demands, Pairs, accepted, contrast
 from spatialsim_env.relations.scene import Floats, SceneError
-from spatialsim_env.relations.scene_sets import SceneSet
+from spatialsim_env.relations.scene_sets import SceneSet, joined
 from spatialsim_env.relations.vocabulary import INDEX, OBSERVER, frame
 
 BLOCK = 1024  # proposals at a time
@@ -35,15 +35,22 @@ class Counts:
     unseen: int = 0  # too much hidden in every view
 
 
-def fill(
-    predicate: str,
-    slots: NDArray[np.int64],
-    n_views: int,
-    demands: Demands,
-    settle: bool,
-    rng: np.random.Generator,
-    counts: Counts,
-) -> SceneSet:
+@dataclass(frozen=True)
+class Order:
+    """What is asked of the pairs of one predicate."""
+
+    predicate: str
+    n_views: int
+    demands: Demands
+    settle: bool = False  # let gravity act on the scenes in which the predicate holds, and ask again
+
+    @property
+    def frontal(self) -> bool:
+        """Whether the views are the frontal ones."""
+        return frame(self.predicate) == OBSERVER
+
+
+def fill(order: Order, slots: NDArray[np.int64], rng: np.random.Generator, counts: Counts) -> SceneSet:
     """A pair for each slot (n, 3): subject, object and split, each an index.
 
     Raises:
@@ -57,67 +64,59 @@ def fill(
             break
         each = int(np.clip(BLOCK // len(empty), 2, MOST_EACH))
         asked = np.repeat(empty, each)
-        found, made = _attempt(predicate, slots[asked], asked, n_views, demands, settle, attempt < PATIENT, rng, counts)
+        found, made = _attempt(order, slots[asked], asked, attempt < PATIENT, rng, counts)
         filled.append(made)
         rows.append(found)
         empty = np.setdiff1d(empty, found, assume_unique=True)
     if len(empty):
         subject, object_, _ = slots[empty[0]]
         raise SceneError(
-            f"no pair was found for {categories.NAMES[subject]!r} {predicate!r} {categories.NAMES[object_]!r} in "
-            f"{ROUNDS} rounds ({len(empty)} such); accepted are demands that it can satisfy: {demands}"
+            f"no pair was found for {categories.NAMES[subject]!r} {order.predicate!r} {categories.NAMES[object_]!r} in "
+            f"{ROUNDS} rounds ({len(empty)} such); accepted are demands that it can satisfy: {order.demands}"
         )
-    order = np.argsort(np.concatenate(rows), kind="stable")
-    return SceneSet(
-        *(np.concatenate(column)[order] for column in zip(*(vars(part).values() for part in filled), strict=True))
-    )
+    return joined(filled)[np.argsort(np.concatenate(rows), kind="stable")]
 
 
 def _attempt(
-    predicate: str,
+    order: Order,
     slots: NDArray[np.int64],
     asked: NDArray[np.int64],
-    n_views: int,
-    demands: Demands,
-    settle: bool,
     picky: bool,
     rng: np.random.Generator,
     counts: Counts,
 ) -> tuple[NDArray[np.int64], SceneSet]:
     """One proposal for each row of slots (m, 3), at most one pair for each number in ``asked`` (m,): numbers, pairs."""
-    frontal = frame(predicate) == OBSERVER
-    directions = views.angles(len(slots), frontal, rng)
-    order = rng.permuted(np.tile(np.arange(directions.shape[1]), (len(slots), 1)), axis=1)
-    first = np.arange(len(slots))
-    azimuth = directions[first, order[:, 0], 0]
+    predicate, demands = order.predicate, order.demands
+    directions = views.angles(len(slots), order.frontal, rng)
+    liked = rng.permuted(np.tile(np.arange(directions.shape[1]), (len(slots), 1)), axis=1)  # views, best first
+    azimuth = directions[np.arange(len(slots)), liked[:, 0], 0]
     scenes = proposals.propose(predicate, slots[:, 0], slots[:, 1], azimuth, rng)
     flies = categories.FLIES[slots[:, :2]]
-    looking = _looking(np.take_along_axis(directions, order[:, :n_views, None], axis=1))
+    looking = _looking(np.take_along_axis(directions, liked[:, : order.n_views, None], axis=1))
     good = np.flatnonzero(accepted(predicate, scenes, flies, looking, demands))
     counts.proposed += len(slots)
     counts.positive += len(good)
     good = good[np.unique(asked[good], return_index=True)[1]]
-    if settle:
-        settled, kept = _settled(predicate, scenes[good], flies[good], looking[good], demands, counts)
+    if order.settle:
+        settled, kept = _settled(order, scenes[good], flies[good], looking[good], counts)
         good = good[kept]
         scenes[good] = settled
     kept, pairs = contrast(predicate, scenes[good], flies[good], looking[good], demands, rng)
     counts.without_contrast += len(good) - len(kept)
     good = good[kept]
-    observers, view, visible = _observers(pairs, directions[good], order[good], n_views, frontal, rng)
-    shown = visible.min(axis=1) >= views.SEEN
-    if picky:
-        counts.unseen += int((~shown).sum())
-        good, pairs, observers, view, visible = (x[shown] for x in (good, pairs, observers, view, visible))
+    observers, view, visible = _observers(order, pairs, directions[good], liked[good], rng)
+    shown = np.flatnonzero((visible.min(axis=1) >= views.SEEN) | (not picky))
+    counts.unseen += len(good) - len(shown)
+    good, pairs = good[shown], pairs[shown]
     made = SceneSet(
         predicate=np.full(len(good), INDEX[predicate]),
         subject=slots[good, 0],
         object=slots[good, 1],
         split=slots[good, 2],
         scenes=np.stack([pairs.holds, pairs.fails], axis=1),
-        observers=observers,
-        view=view,
-        visible=visible,
+        observers=observers[shown],
+        view=view[shown],
+        visible=visible[shown],
         first=rng.integers(0, 2, len(good)),
         mover=pairs.mover,
         axis=pairs.axis,
@@ -139,7 +138,7 @@ def _looking(directions: Floats) -> NDArray[np.float64]:
 
 
 def _settled(
-    predicate: str, scenes: Floats, flies: NDArray[np.bool_], looking: Floats, demands: Demands, counts: Counts
+    order: Order, scenes: Floats, flies: NDArray[np.bool_], looking: Floats, counts: Counts
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The scenes (k, 2, 19) at rest that are still positives, and their rows."""
     sunk = settling.penetrating(scenes)
@@ -147,28 +146,28 @@ def _settled(
     rows = np.flatnonzero(~sunk)
     resting, still = settling.settle(scenes[rows], flies[rows])
     resting = settling.lifted(resting)
-    still[still] = accepted(predicate, resting[still], flies[rows[still]], looking[rows[still]], demands)
+    at_rest = rows[still]
+    still[still] = accepted(order.predicate, resting[still], flies[at_rest], looking[at_rest], order.demands)
     counts.restless += int((~still).sum())
     return resting[still], rows[still]
 
 
 def _observers(
-    pairs: Pairs, directions: Floats, order: NDArray[np.int64], n_views: int, frontal: bool, rng: np.random.Generator
+    order: Order, pairs: Pairs, directions: Floats, liked: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Observers (n, views, 9) that see both members whole, which views they are, and the least visible share.
 
     Of the twelve views those are taken first in which enough of both objects is visible; frontal ones are fixed,
     since the predicate was asked from them.
     """
-    n = len(pairs)
-    points = np.concatenate([scene.corners(x).reshape(n, 16, 3) for x in (pairs.holds, pairs.fails)], axis=1)
+    points = np.concatenate([scene.corners(x).reshape(len(pairs), 16, 3) for x in (pairs.holds, pairs.fails)], axis=1)
     filled = rng.uniform(*views.FILLED, directions.shape[:2])
     observers = views.placed(points, directions, filled)
     visible = np.minimum(views.visible(pairs.holds, observers), views.visible(pairs.fails, observers)).min(axis=-1)
-    if not frontal:
-        hidden = np.take_along_axis(visible, order, axis=1) < views.SEEN
-        order = np.take_along_axis(order, np.argsort(hidden, axis=1, kind="stable"), axis=1)
-    view = order[:, :n_views]
+    if not order.frontal:
+        hidden = np.take_along_axis(visible, liked, axis=1) < views.SEEN
+        liked = np.take_along_axis(liked, np.argsort(hidden, axis=1, kind="stable"), axis=1)
+    view = liked[:, : order.n_views]
     return (
         np.take_along_axis(observers, view[..., None], axis=1),
         view,

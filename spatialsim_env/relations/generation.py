@@ -18,7 +18,7 @@ import json
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 import spatialsim_env
 from spatialsim_env.files import replaced, sha256
 from spatialsim_env.relations import categories, published, scene_sets, subsets, views
-from spatialsim_env.relations.filling import Counts, fill
+from spatialsim_env.relations.filling import Counts, Order, fill
 from spatialsim_env.relations.pairs import Demands
 from spatialsim_env.relations.published import SPLITS
 from spatialsim_env.relations.records import RelationDataError
@@ -68,6 +68,7 @@ class Settings:
                 f"views is {self.views}; predicates (wrt you) have {views.N_FRONTAL} frontal ones, so accepted is at "
                 f"most {views.N_FRONTAL}, or predicates without them"
             )
+        Demands(margin=self.margin)
         if min(self.weights) < 0 or not sum(self.weights) > 0:
             raise ValueError("predicates have a negative weight or none above 0; accepted are weights from 0")
 
@@ -108,6 +109,8 @@ def generate(
         ImportError, rendering.RenderingError: mujoco or its OpenGL is missing where it is needed.
     """
     folder = Path(folder)
+    if jobs < 1:
+        raise ValueError(f"jobs is {jobs}; accepted is at least 1")
     weights = dict.fromkeys(predicates, 1.0) if not isinstance(predicates, Mapping) else dict(predicates)
     unknown = [name for name in weights if name not in INDEX]
     if unknown:
@@ -115,7 +118,11 @@ def generate(
     settings = Settings(
         int(pairs), int(seed), int(views), margin, settle, tuple(float(weights.get(p, 0)) for p in PREDICATES)
     )
-    text = {"version": spatialsim_env.__version__, "settings": json.loads(json.dumps(asdict(settings)))}
+    text = {
+        "version": spatialsim_env.__version__,
+        "halves": halves,
+        "settings": json.loads(json.dumps(asdict(settings))),
+    }
     finished = _check_folder(folder, text)
     if not finished:
         _make(folder, settings, text, jobs, halves, progress)
@@ -137,10 +144,8 @@ def _check_folder(folder: Path, text: dict[str, Any]) -> bool:
         if path.is_file():
             there = json.loads(path.read_text())
             if any(there.get(key) != value for key, value in text.items()):
-                raise RelationDataError(
-                    f"{folder} holds a set with other settings ({there.get('settings')}, version "
-                    f"{there.get('version')}); choose another folder"
-                )
+                found = {key: there.get(key) for key in text}
+                raise RelationDataError(f"{folder} holds a set with other settings ({found}); choose another folder")
     if not manifest.is_file():
         with replaced(started) as temporary:
             temporary.write_text(json.dumps(text, indent=2) + "\n")
@@ -225,25 +230,26 @@ def _slots(predicate: str, number: int, rng: np.random.Generator) -> NDArray[np.
     return rng.permutation(np.concatenate(out))
 
 
-def _run(tasks: list[tuple[Settings, Shard, Path]], jobs: int) -> Iterable[None]:
-    if jobs < 1:
-        raise ValueError(f"jobs is {jobs}; accepted is at least 1")
+def _run(tasks: list[tuple[Settings, Shard, Path]], jobs: int) -> Iterator[None]:
+    """Make the shards; yields after each."""
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
-            yield _shard(*task)
+            _shard(*task)
+            yield
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         for future in as_completed([pool.submit(_shard, *task) for task in tasks]):
-            yield future.result()
+            future.result()
+            yield
 
 
 def _shard(settings: Settings, shard: Shard, path: Path) -> None:
     """Make a shard and write it; the counts beside it come last and tell that it is whole."""
     rng = np.random.default_rng([settings.seed, 1, INDEX[shard.predicate], shard.index])
     counts = Counts()
-    demands = Demands(margin=settings.margin)
-    made = fill(shard.predicate, shard.slots, settings.views, demands, settings.settle, rng, counts)
+    order = Order(shard.predicate, settings.views, Demands(margin=settings.margin), settings.settle)
+    made = fill(order, shard.slots, rng, counts)
     scene_sets.save(made, path)
     with replaced(path.with_suffix(".json")) as temporary:
         temporary.write_text(json.dumps(asdict(counts)))

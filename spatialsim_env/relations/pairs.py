@@ -37,6 +37,7 @@ BISECTIONS = 20
 NUDGES = 1e-3 * 1.35 ** np.arange(24)  # metres past the flip that are tried, up to 1 m; radians for turns
 DEEPEST = 0.002  # metres of penetration that are accepted, an order below the contact tolerance
 RESTING = 0.006  # metres from the ground that still count as standing on it
+UPRIGHT = float(np.cos(np.radians(2.0)))  # of the angle between an axis and the vertical
 
 _SHIFTS = 0.005 * (FARTHEST / 0.005) ** np.linspace(0, 1, SEARCHED)
 _TURNS = np.linspace(0, np.pi, SEARCHED + 1)[1:]
@@ -146,18 +147,21 @@ def allowed(scenes: Floats) -> NDArray[np.bool_]:
 
 
 def supported(scenes: Floats, flies: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which objects (n, 2) fly, have their lowest point on the floor, or stand on the other one.
+    """Which objects (n, 2) fly, stand on the floor or on the other one, or lean on it.
 
-    An object stands on the other one if they touch, its lowest point is not under the other's and its centre is over
-    the other's footprint.
+    An object stands on the floor if its lowest point is there and one of its axes is upright; it leans if that point
+    is on the floor and it touches the other. It stands on the other one if an axis is upright, they touch, its lowest
+    point is above the other's and its centre is over the other's footprint.
     """
     touch = boxes.gap(scenes) <= RESTING
     out = np.array(flies, bool)
     for which in (SUBJECT, OBJECT):
         thing, other = scenes[:, which], scenes[:, 1 - which]
         low = boxes.bottom(thing)
+        upright = np.abs(scene.rotation(thing)[:, 2]).max(axis=-1) >= UPRIGHT
         over = boxes.centrality(thing[:, scene.CENTER], other) > 0
-        out[:, which] |= (low <= RESTING) | (touch & over & (low > boxes.bottom(other) + RESTING))
+        on_floor = (low <= RESTING) & (upright | touch)
+        out[:, which] |= on_floor | (upright & touch & over & (low > boxes.bottom(other) + RESTING))
     return out
 
 
@@ -187,8 +191,7 @@ def accepted(
     """Which scenes (n,) are positives: the margin is reached, everything is supported, nothing penetrates."""
     good = margin(predicate, scenes, observers, "least") >= demands.margin
     good[good] = allowed(scenes[good])
-    leans = predicate in ("leaning against", "passing through")  # on the floor and the other; off both, not upright
-    good[good] = supported(scenes[good], flies[good]).all(axis=1) | leans
+    good[good] = supported(scenes[good], flies[good]).all(axis=1)
     return good
 
 
@@ -212,14 +215,14 @@ def contrast(
     mover, axis = move // len(AXES), move % len(AXES)
     flip, amount = _least_amount(predicate, scenes[row], mover, axis, observers[row], demands)
     found = np.isfinite(amount)
-    row, mover, axis, flip, amount = (x[found] for x in (row, mover, axis, flip, amount))
+    row, mover, axis = row[found], mover[found], axis[found]
+    flip, amount = flip[found], amount[found]
     after = moved(scenes[row], mover, axis, amount)
     changed = _changed(predicate, scenes, after, row, observers)
-    calm = (changed & ~related(predicate)).sum(axis=1) <= demands.unrelated
-    held = ~supported(after, flies[row]).all(axis=1)
+    calm = np.flatnonzero((changed & ~related(predicate)).sum(axis=1) <= demands.unrelated)
+    held = np.logical_or.reduce(~supported(after, flies[row]), axis=1)
     chance = rng.random((n, n_moves))[row, mover * len(AXES) + axis]
-    order = np.lexsort((chance, held, ~calm, row))
-    order = order[calm[order]]
+    order = calm[np.lexsort((chance[calm], held[calm], row[calm]))]
     rows, first = np.unique(row[order], return_index=True)
     chosen = order[first]
     margins = [
@@ -292,7 +295,8 @@ def _past(measured: Measured, flip: Array, axis: NDArray[np.int64], demands: Dem
     rows = np.flatnonzero(np.isfinite(flip))
     for nudge in NUDGES:
         amount = flip[rows] + nudge
-        rows, amount = (x[amount <= np.where(axis[rows] < N_SHIFTS, FARTHEST, np.pi)] for x in (rows, amount))
+        near = amount <= np.where(axis[rows] < N_SHIFTS, FARTHEST, np.pi)
+        rows, amount = rows[near], amount[near]
         if not len(rows):
             break
         value, after = measured(rows, amount)

@@ -2,8 +2,8 @@
 
 One scene gives any number of pictures: colours, textures, floor, walls, lights and the things around it are an
 ``Appearance``, drawn from a random generator. A patch on an object marks its front, a cap of another shade its tip:
-boxes would not tell otherwise where they face and point. The camera is that of ``views``. Walls between the observer and the room
-are left out. Within one process and one version of mujoco and its OpenGL, equal input gives equal bits.
+boxes would not tell otherwise where they face and point. The camera is that of ``views``. Walls between the observer
+and the room are left out. Within one process and one version of mujoco and its OpenGL, equal input gives equal bits.
 """
 
 from __future__ import annotations

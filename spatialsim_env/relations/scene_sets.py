@@ -94,7 +94,7 @@ def samples(pairs: SceneSet, numbers: NDArray[np.int64] | None = None) -> Sample
     numbers = np.arange(len(pairs)) if numbers is None else numbers
     pair, view, member = sample_rows(pairs)
     scenes, observers = pairs.scenes[pair, member], pairs.observers[pair, view]
-    rgb = picture_names(pairs, numbers)
+    rgb, turns = picture_names(pairs, numbers), _modelled(pairs, pair)
     frames = [FRAMES.index(vocabulary.frame(name)) for name in vocabulary.PREDICATES]
     extra = {
         "scene": numbers[pair],  # place in the set of scenes, with ``member``
@@ -118,7 +118,7 @@ def samples(pairs: SceneSet, numbers: NDArray[np.int64] | None = None) -> Sample
         label=member == 0,
         boxes=views.boxes(scenes, observers).astype(np.float32),
         picture_size=np.tile(np.array([views.WIDTH, views.HEIGHT], np.int32), (len(pair), 1)),
-        vectors=vectors.all_of(scenes, observers, _modelled(pairs, pair)),
+        vectors={key: np.asarray(x, np.float64) for key, x in vectors.all_of(scenes, observers, turns).items()},
         pair=numbers[pair] * pairs.view.shape[1] + view,
         rgb=rgb,
         depth=tuple(name.replace("rgb.png", "depth.png") for name in rgb),
@@ -152,7 +152,7 @@ def _modelled(pairs: SceneSet, pair: NDArray[np.int64]) -> NDArray[np.float64]:
 def published(pairs: SceneSet, name: str) -> Split:
     """The whole set in the published form."""
     numbers = np.arange(len(pairs))
-    by_split = {
-        split: samples(pairs[pairs.split == index], numbers[pairs.split == index]) for index, split in enumerate(SPLITS)
-    }
-    return Split(**by_split, predicates=vocabulary.PREDICATES, objects=categories.NAMES, name=name)
+    train, valid, test = (
+        samples(pairs[pairs.split == index], numbers[pairs.split == index]) for index in range(len(SPLITS))
+    )
+    return Split(train, valid, test, predicates=vocabulary.PREDICATES, objects=categories.NAMES, name=name)

@@ -98,7 +98,7 @@ def add_object(mujoco: ModuleType, parent: Any, name: str, row: Floats, **geom: 
     quat = np.empty(4)
     mujoco.mju_mat2Quat(quat, np.ascontiguousarray(turn, np.float64).reshape(-1))
     body = parent.add_body(name=name, pos=row[scene.CENTER], quat=quat)
-    kind, half = scene.kind(row), row[scene.HALF]
+    kind, half = int(scene.kind(row)), row[scene.HALF]
     for place, size in scene.PARTS[kind, : scene.N_PARTS[kind]]:
         body.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, pos=place * half, size=size * half, **geom)
     return body
@@ -111,7 +111,7 @@ def _settle_one(mujoco: ModuleType, rows: NDArray[np.float64], flies: NDArray[np
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     solid = {"friction": [FRICTION, 0.02, 0.002], "density": DENSITY}
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], friction=solid["friction"])
-    free = np.flatnonzero(~flies)
+    free = [which for which in range(2) if not flies[which]]
     for which in range(2):
         body = add_object(mujoco, spec.worldbody, f"object{which}", rows[which], **solid)
         if which in free:
