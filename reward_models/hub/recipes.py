@@ -113,8 +113,8 @@ SHIPPED: dict[str, Recipe] = {
         "Message-passing graph network of the paper, trained on what optimisers of its score found, with true labels.",
         HARDENED["mpgnn"],
         (
-            "Hardening does not mend it: nearly every claim that an optimiser comes to is false, whatever it was trained "
-            "on, as the rows mpgnn/benchmark to mpgnn/ends of the ablation say.",
+            "Hardening does not mend it: nearly every claim that an optimiser comes to is false, whatever it was "
+            "trained on, as the rows mpgnn/benchmark to mpgnn/ends of the ablation say.",
             "On scenes that are mirrored, twisted or have two objects swapped it is little better than chance.",
             "It falls to chance with the number of objects, as the network of the paper's protocol does, and is near "
             "chance without colours and shapes, where that one is not.",
