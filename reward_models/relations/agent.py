@@ -7,7 +7,7 @@ rule's verdict at the last step of an episode. Rows are ``results/rel3d/agents/N
     id                       rule/seed0, relational/seed0: what it was trained on, and the seed
     package, commit, versions, machine      as in the rows of the benchmark (``benchmark/rows.py``)
     settings                 the agent's configuration, the reward, and the episodes of the evaluation
-    model                    null, or folder, kind and SHA-256 of the model that was the reward
+    model                    null, or what its output is made into and the SHA-256 of the model that was the reward
     steps, seconds, cpu_seconds     of training
     predicates               {predicate: shares of its episodes}, "all" of them together
     curve                    [[steps, success, claimed], ...] in training
@@ -152,7 +152,7 @@ def row_of(name: str, agent: Agent, folder: str | os.PathLike[str], episodes: in
     record = agent.record
     settings = {
         "config": agent.config.as_json(),
-        "reward": record["reward"],
+        "reward": _named(record),
         "episodes": episodes,
         "seed": EVALUATION_SEED,
     }
@@ -160,7 +160,7 @@ def row_of(name: str, agent: Agent, folder: str | os.PathLike[str], episodes: in
         "id": name,
         **_made_by(),
         "settings": settings,
-        "model": record["model"],
+        "model": record["model"] and {key: record["model"][key] for key in ("kind", "sha256")},
         **{key: record[key] for key in ("steps", "seconds", "cpu_seconds")},
         "predicates": shares(found),
         "curve": [
@@ -208,6 +208,13 @@ def table(rows: Sequence[Row]) -> Table:
             lines.append((row["id"], name, *(shown(found[key]) for key in ("success", "claimed", "precision")), gap))
     columns = ("agent", "predicate", "success by the rule", "its reward says so", "precision", "gap")
     return Table("agents", "Agents on rules and on learned models", columns, tuple(lines))
+
+
+def _named(record: Row) -> str:
+    """The reward of a run, without where the folder of its model lay."""
+    if record["model"] is None:
+        return record["reward"]
+    return f"{'/'.join(Path(record['model']['folder']).parts[-2:])}:{record['model']['kind']}"
 
 
 def _made_by() -> Row:
