@@ -22,6 +22,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/vector_speed.py
 	$(BIN)/python benchmarks/agent_speed.py
 	$(BIN)/python benchmarks/audit_speed.py
+	$(BIN)/python benchmarks/relation_speed.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

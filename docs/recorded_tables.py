@@ -16,6 +16,7 @@ from typing import Any
 
 import ablation_tables
 import audit_tables
+import relation_tables
 
 from reward_models import demo, hard_report, hard_rows
 from reward_models.agents import study_report, study_rows
@@ -187,6 +188,10 @@ PAGES: dict[Path, dict[str, Callable[[], str]]] = {
         "vector_speed": _speed("vector_speed"),
         "agent_speed": _speed("agent_speed"),
         "audit_speed": _speed("audit_speed"),
+        "rel3d": relation_tables.study,
+        "rel3d_agents": relation_tables.agents,
+        "rel3d_audit": relation_tables.audits,
+        "relation_speed": _speed("relation_speed"),
     },
     AUDIT: {
         "ablation_matching": ablation_tables.table("matching"),

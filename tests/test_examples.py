@@ -12,6 +12,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SHORT = {  # arguments that make an example quick
     "audit_your_own": ["--starts", "16", "--search", "1000"],
+    "generate_pairs": ["--pairs", "60", "--draw", "0"],
     "load_rel3d": [],
     "own_negatives": ["--samples", "2000"],
     "own_reward": [],
@@ -19,6 +20,7 @@ SHORT = {  # arguments that make an example quick
     "record_video": ["--episodes", "2", "--steps", "15"],
     "reward_relation_agent": ["--steps", "2500", "--episodes", "10"],
     "swap_reward": ["--samples", "2000"],
+    "train_relations": ["--pairs", "300", "--epochs", "3"],
     "train_sac_her": ["--steps", "1000", "--episodes", "50"],
     "vector_worlds": ["--copies", "64", "--steps", "60"],
 }
@@ -79,6 +81,21 @@ def test_load_rel3d(said):
     assert "'Box' on 'Table': holds" in text
     assert "4 annotated pairs of scenes, 9 states drawn, 7 odd rows" in text
     assert (folder / "runs/load_rel3d/scene.obj").exists()
+
+
+def test_generate_pairs(said):
+    text, folder = said("generate_pairs")
+    margins = re.findall(r"^.+: margins (\+\d+\.\d\d) and (-\d+\.\d\d)$", text, re.MULTILINE)
+    assert len(margins) == 5
+    assert all(float(holds) >= 0.2 and float(fails) <= -0.2 for holds, fails in margins)
+    assert (folder / "runs/generate_pairs/c_0.9_c_0.1.json").exists()
+
+
+def test_train_relations(said):
+    text, folder = said("train_relations")
+    assert "language_only: accuracy 0.500, both of a pair right 0.000" in text
+    assert re.search(r"^relational: accuracy \d\.\d{3}, both of a pair right \d\.\d{3}$", text, re.MULTILINE)
+    assert (folder / "runs/train_relations/relational/model.safetensors").exists()
 
 
 def test_own_negatives(said):

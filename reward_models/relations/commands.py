@@ -13,6 +13,7 @@ import typer
 from reward_models.benchmark.commands import options_of
 from reward_models.relations.agent_commands import agent_app
 from reward_models.relations.audit_commands import audit
+from reward_models.relations.question_commands import questions
 
 if TYPE_CHECKING:
     from reward_models.relations.runner import Outcome
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 rel3d_app = typer.Typer(no_args_is_help=True, help="Relations of two objects in 3D (Rel3D): data, models, the study.")
 rel3d_app.add_typer(agent_app, name="agent")
 rel3d_app.command("audit")(audit)
+rel3d_app.command("questions")(questions)
 
 RESULTS, WORK = Path("results/rel3d"), Path("runs/rel3d")
 QUICK_RESULTS, QUICK_WORK = Path("runs/rel3d-quick/results"), Path("runs/rel3d-quick/work")

@@ -1,0 +1,111 @@
+"""The tables of relations in 3D, from the rows of the study, of the agents and of the audits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from reward_models.auditing import measures
+from reward_models.relations import agent, audit, report, tables
+from reward_models.relations.experiments import VARIANTS
+
+RESULTS = Path(__file__).parents[1] / "results" / "rel3d"
+RULE = "rule"
+REWARDS = {RULE: "on the rule", "relational": "on pairs", "questions": "on pairs and questions"}  # beginnings of ids
+NOTHING = "No run is recorded yet: `{}` makes them."
+
+
+def study() -> str:
+    """Every model: accuracy on test pairs of our own scenes."""
+    if not (RESULTS / "rows").is_dir():
+        return NOTHING.format("spatialsim rel3d run")
+    known = report.read(RESULTS, quick=False)
+    header = ["model", "weights", "runs", "accuracy", "95 % interval", "pairs"]
+    lines = []
+    for name in known.variants:
+        found = known.runs(name)
+        lines.append(
+            [
+                VARIANTS[name].title,
+                f"{found[0]['n_weights']:,}",
+                str(len(found)),
+                tables.spread(tables.values(found)),
+                tables.bounds(known.interval(name)),
+                tables.spread(tables.values(found, "pair_mean")),
+            ]
+        )
+    samples = found[0]["data"]["samples"]
+    note = (
+        f"{samples['train']:,} training and {samples['test']:,} test samples of scenes of our own. Accuracy: mean over "
+        "30 predicates, ± over seeds; pairs: both members right (guessing: 0.25).\nThe relational model is told the "
+        f"shapes of the objects, the others are not. Commit {found[0]['commit'][:7]}."
+    )
+    return f"{_markdown(header, lines)}\n\n{note}"
+
+
+def efficiency() -> str:
+    """Contrastive against non-contrastive samples."""
+    if not (RESULTS / "rows").is_dir():
+        return NOTHING.format("spatialsim rel3d run")
+    table = tables.efficiency(report.read(RESULTS, quick=False))
+    kept = [0, 2, 4, 5, 6, 7]
+    return _markdown([table.columns[k] for k in kept], [[line[k] for k in kept] for line in table.lines])
+
+
+def agents() -> str:
+    """Success by the rule of agents on the rule and on learned models, means over seeds."""
+    rows = agent.read(RESULTS / "agents")
+    of = {kind: found for kind in REWARDS if (found := [row for row in rows if row["id"].startswith(f"{kind}/")])}
+    if RULE not in of:
+        return NOTHING.format("spatialsim rel3d agent evaluate")
+    learned = [kind for kind in of if kind != RULE]
+    header = [
+        "relation",
+        "on the rule",
+        *(f"{REWARDS[kind]}: {what}" for kind in learned for what in ("says", "truly")),
+    ]
+    lines = [
+        [
+            name,
+            f"{_mean(of[RULE], name, 'success'):.3f}",
+            *(f"{_mean(of[kind], name, key):.3f}" for kind in learned for key in ("claimed", "success")),
+        ]
+        for name in rows[0]["predicates"]
+    ]
+    settings = rows[0]["settings"]
+    counts = ", ".join(f"{len(found)} {REWARDS[kind]}" for kind, found in of.items())
+    note = (
+        f"Agents: {counts}; {rows[0]['steps']:,} steps of training, {settings['episodes']} episodes of each relation; an "
+        f"episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commit "
+        f"{rows[0]['commit'][:7]}."
+    )
+    return f"{_markdown(header, lines)}\n\n{note}"
+
+
+def audits() -> str:
+    """Precision of the models' claims under optimisation, for each relation."""
+    found = {path.parent.name: json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"audit/*/{audit.JSON}"))}
+    if not found:
+        return NOTHING.format("spatialsim rel3d audit MODEL --out results/rel3d/audit/NAME")
+    header = ["model", "optimiser", "relation", "says", "truly", "precision", "reach"]
+    lines = [
+        [name, row["optimiser"], row["predicate"], *(_shown(row[key]) for key in measures.SHARES)]
+        for name, held in found.items()
+        for row in held["rows"]
+    ]
+    return _markdown(header, lines)
+
+
+def _mean(rows: list[dict[str, Any]], name: str, key: str) -> float:
+    values = [measures.value(row["predicates"][name][key]) or 0.0 for row in rows]
+    return sum(values) / len(values)
+
+
+def _shown(share: Any) -> str:
+    value = measures.value(share)
+    return "none" if value is None else f"{value:.2f}"
+
+
+def _markdown(columns: list[str], lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))
