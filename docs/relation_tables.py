@@ -76,8 +76,8 @@ def agents() -> str:
     settings = rows[0]["settings"]
     counts = ", ".join(f"{len(found)} {REWARDS[kind]}" for kind, found in of.items())
     note = (
-        f"Agents: {counts}; {rows[0]['steps']:,} steps of training, {settings['episodes']} episodes of each relation.\nAn "
-        "episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commit "
+        f"Agents: {counts}; {rows[0]['steps']:,} steps of training, {settings['episodes']} episodes of each relation.\n"
+        "An episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commit "
         f"{rows[0]['commit'][:7]}."
     )
     return f"{_markdown(header, lines)}\n\n{note}"
