@@ -66,7 +66,7 @@ def targets(cards: dict[str, Card] | None = None) -> str:
         return f"No card holds an audit yet: {COMMAND} makes one."
     sigmas, parts = detection(), []
     for name, card in cards.items():
-        found = card_targets(card, sigmas.get(name), sigmas.get(CEILING))
+        found = card_targets(card, sigmas.get(name))
         lines = [[one.name, one.bound, one.found, "yes" if one.met else "**no**"] for one in found]
         met = sum(one.met for one in found)
         title = f"**`hub:{name}`**, {met} of {len(found)} met"

@@ -6,9 +6,15 @@ import audit_tables
 import pytest
 
 from reward_models.evaluation import wilson
+from reward_models.hard_cases import CEILING
+from reward_models.hub.targets import IDEAL_THRESHOLD
 
 
-@pytest.fixture(autouse=True)
+def test_the_ideal_observers_threshold_is_that_of_the_rows():
+    assert audit_tables.detection()[CEILING] == pytest.approx(IDEAL_THRESHOLD, abs=5e-4)
+
+
+@pytest.fixture
 def no_rows(tmp_path, monkeypatch):
     """No recorded truth, no recorded rows of the hard suite."""
     monkeypatch.setattr(audit_tables, "TRUTH", tmp_path / "truth.json")
@@ -40,6 +46,7 @@ def card(**audit):
     return {"accuracy": accuracy, "n_weights": 1427, "seconds": 9.0, "hard_suite": hard, "audit": found}
 
 
+@pytest.mark.usefixtures("no_rows")
 def test_a_line_of_a_model():
     table = audit_tables.models({"mine": card()})
     header, _, line = table.split("\n\n")[0].splitlines()
@@ -58,11 +65,13 @@ def test_a_line_of_a_model():
     }
 
 
+@pytest.mark.usefixtures("no_rows")
 def test_a_model_whose_answers_are_no_verdicts():
     line = audit_tables.models({"mine": card(rows=[], failures={"finite": "..."})}).splitlines()[2]
     assert line.count("fails: finite") == 4
 
 
+@pytest.mark.usefixtures("no_rows")
 def test_thresholds_that_are_not_there():
     never, unknown = card(), card()
     never["hard_suite"]["thresholds"]["3-8"] = unknown["hard_suite"] = None
@@ -70,15 +79,17 @@ def test_thresholds_that_are_not_there():
     assert [line.split(" | ")[5] for line in lines] == ["never", "-"]
 
 
+@pytest.mark.usefixtures("no_rows")
 def test_targets_of_a_model():
     text = audit_tables.targets({"mine": card()})
-    assert text.startswith("**`hub:mine`**, 8 of 15 met\n\n| target | bound | value | met |\n")
+    assert text.startswith("**`hub:mine`**, 9 of 16 met\n\n| target | bound | value | met |\n")
     assert "| weights | at most 1,000 | 1,427 | **no** |" in text
     assert "| gradient of poses, 3 objects: precision | at least 0.98 | 0.75 | **no** |" in text
     assert "| gradient of positions, 5 objects: precision | at least 0.98 | undefined | **no** |" in text
     assert "| agent, 3 objects: success short of the truth's agent | at most 0.05 | 0.04 | yes |" in text
 
 
+@pytest.mark.usefixtures("no_rows")
 @pytest.mark.parametrize("table", [audit_tables.models, audit_tables.targets])
 def test_without_a_card_it_says_what_makes_one(table):
     assert "`spatialsim hub build NAME`" in table({})

@@ -179,7 +179,7 @@ def test_targets_of_fixed_data():
         "accuracy, 100 objects": (0.998, False),
         "detection threshold by the ideal observer's": (pytest.approx(1.2), False),
     }
-    assert [target.met for target in card_targets(card(9990, 1001, None))] == [True, False, False, False, False]
+    assert [target.met for target in card_targets(card(9990, 1001, None))] == [True, *[False] * 5]
     nearer = card_targets(card(hard_suite=hard), threshold=2.75, ideal=2.5)[-1]
     assert nearer.met
     assert str(nearer) == "detection threshold by the ideal observer's: 1.1, target at most 1.1: met"
