@@ -35,7 +35,7 @@ ONE_SEED = (0,)
 SHARES = (0.05, 0.1, 0.25, 0.4)  # of the groups
 VALIDATED = 0.1  # share of the groups, where a share is trained on
 KINDS = {"c": "contrastive", "nc": "non-contrastive"}
-SMALL_PICTURES = 64  # pixels
+SMALL_PICTURES, FEW_EPOCHS = 64, 8  # pixels; epochs at most with them: what two processors can do
 QUARTER = "c_0.25"  # what models of small pictures are trained on, too, beside those that have curves
 QUICK: dict[str, Any] = {"epochs": 2}
 
@@ -49,20 +49,22 @@ class Variant:
     settings: dict[str, Any] = field(default_factory=dict)
     weights: int | None = None  # published, of the same network; None where there is none
     pixels: int | None = None  # of pictures, for models that see them
+    epochs: int | None = None  # at most; None for the published number
     seeds: tuple[int, ...] = SEEDS
     curves: bool = False  # whether it is also trained on shares
     long: bool = False  # too long for two processors: run where a filter names it
 
     def config(self, seed: int, **changes: Any) -> RelationConfig:
         """The configuration of a run."""
-        pixels = {} if self.pixels is None else {"pixels": self.pixels}
-        return RelationConfig.published(self.model, settings=self.settings, seed=seed, **(pixels | changes))
+        own = {name: value for name in ("pixels", "epochs") if (value := getattr(self, name)) is not None}
+        return RelationConfig.published(self.model, settings=self.settings, seed=seed, **(own | changes))
 
 
 def _pictures(model: str, title: str, weights: int) -> dict[str, Variant]:
     """A model that sees pictures, as published and with small ones."""
     whole = Variant(f"{title}, 224 pixels", model, {}, weights, pixels=224, seeds=ONE_SEED, long=True)
-    small = replace(whole, title=f"{title}, {SMALL_PICTURES} pixels", pixels=SMALL_PICTURES)
+    title = f"{title}, {SMALL_PICTURES} pixels, {FEW_EPOCHS} epochs"
+    small = replace(whole, title=title, pixels=SMALL_PICTURES, epochs=FEW_EPOCHS)
     return {f"{model}_{SMALL_PICTURES}px": small, model: whole}
 
 
