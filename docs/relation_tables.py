@@ -9,6 +9,7 @@ from typing import Any
 from reward_models.auditing import measures
 from reward_models.relations import agent, audit, report, tables
 from reward_models.relations.experiments import VARIANTS
+from spatialsim_env.relations.categories import NAMES
 
 RESULTS = Path(__file__).parents[1] / "results" / "rel3d"
 RULE = "rule"
@@ -39,7 +40,8 @@ def study() -> str:
     note = (
         f"{samples['train']:,} training and {samples['test']:,} test samples of scenes of our own. Accuracy: mean over "
         "30 predicates, ± over seeds; pairs: both members right (guessing: 0.25).\nThe relational model is told the "
-        f"shapes of the objects, the others are not. Commit {found[0]['commit'][:7]}."
+        f"shapes of the objects, the others are not. Weights: with our {len(NAMES)} categories. "
+        f"Commit {found[0]['commit'][:7]}."
     )
     return f"{_markdown(header, lines)}\n\n{note}"
 
@@ -88,13 +90,21 @@ def audits() -> str:
     found = {path.parent.name: json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"audit/*/{audit.JSON}"))}
     if not found:
         return NOTHING.format("spatialsim rel3d audit MODEL --out results/rel3d/audit/NAME")
-    header = ["model", "optimiser", "relation", "says", "truly", "precision", "reach"]
-    lines = [
-        [name, row["optimiser"], row["predicate"], *(_shown(row[key]) for key in measures.SHARES)]
+    cells = {
+        (name, row["optimiser"], row["predicate"]): _shown(row["precision"])
         for name, held in found.items()
         for row in held["rows"]
+    }
+    relations = list(dict.fromkeys(relation for _, _, relation in cells))
+    lines = [
+        [f"{REWARDS[name]}, {optimiser}", *(cells[name, optimiser, relation] for relation in relations)]
+        for name, optimiser in dict.fromkeys((name, optimiser) for name, optimiser, _ in cells)
     ]
-    return _markdown(header, lines)
+    starts = next(iter(found.values()))["settings"]["starts"]
+    note = f"{starts} starts a relation and optimiser; all figures: " + ", ".join(
+        f"[{REWARDS[name]}](results/rel3d/audit/{name}/{audit.MARKDOWN})" for name in found
+    )
+    return f"{_markdown(['trained, optimiser', *relations], lines)}\n\n{note}."
 
 
 def _mean(rows: list[dict[str, Any]], name: str, key: str) -> float:

@@ -19,7 +19,16 @@ from reward_models.relations.commands import rel3d_app
 from reward_models.rollout_commands import rollouts
 from spatialsim_env import negatives
 
-EXPECTED = (ValueError, TypeError, FileNotFoundError, FileExistsError, ImportError, RuntimeError, OSError)
+EXPECTED = (
+    ValueError,
+    TypeError,
+    FileNotFoundError,
+    FileExistsError,
+    ImportError,
+    RuntimeError,
+    OSError,
+    ArithmeticError,
+)
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 

@@ -24,6 +24,7 @@ from reward_models.hub import shipped
 from reward_models.models import RewardModel
 from reward_models.models.scorers import scorer_of
 from spatialsim_env import goals
+from spatialsim_env.rewards import SCENES
 from spatialsim_env.scene import SHAPE, SIZE, SceneError, as_batch, present, validate
 
 KINDS = ("sparse", "dense")
@@ -148,6 +149,7 @@ class LearnedReward:
     """
 
     success_threshold = -0.5
+    world = SCENES
 
     def __init__(self, model: LearnedModel | str | os.PathLike[str], kind: str = "sparse") -> None:
         if kind not in KINDS:

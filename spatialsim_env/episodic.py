@@ -45,6 +45,7 @@ class Episodic:
     NotImplementedError here.
     """
 
+    world: str = rewards.SCENES  # what its rewards must judge
     metadata: dict[str, Any]
     episodes: Any
     dynamics: Any
@@ -104,7 +105,7 @@ class Episodic:
 
         Raises:
             TypeError: neither.
-            ValueError: an unknown name.
+            ValueError: an unknown name, or a reward that says in its attribute ``world`` that it judges another one.
         """
         if isinstance(reward, str):
             self.reward = self._resolved(reward)
@@ -114,6 +115,9 @@ class Episodic:
         missing = [name for name in ("name", "success_threshold", "__call__") if not hasattr(reward, name)]
         if missing:
             raise TypeError(f"reward is a {type(reward).__name__} without {', '.join(missing)}; see rewards.Reward")
+        judged = getattr(reward, "world", self.world)
+        if judged != self.world:
+            raise ValueError(f"reward {reward.name!r} judges {judged}; the environment has {self.world}")
         self.reward = reward
 
     def compute_reward(self, achieved_goal: ArrayLike, desired_goal: ArrayLike, info: Any = None) -> Any:
@@ -127,7 +131,7 @@ class Episodic:
             A float, or (B,) float64 for a batch.
 
         Raises:
-            SceneError: other shapes, unequal batches, numbers that are not finite.
+            SceneError: other shapes, unequal batches, numbers that are not finite; in 3D also what is no scene.
             ValueError: the reward is not a finite number, or cannot judge such a goal.
         """
         achieved, batched = self.goal_batch(achieved_goal, "achieved_goal")
@@ -137,7 +141,7 @@ class Episodic:
         return values if batched else float(values[0])
 
     def _check_goals(self, achieved: NDArray[Any], desired: NDArray[Any]) -> None:
-        """Refuse batches of goals that do not belong together, or hold numbers that are not finite.
+        """Refuse batches of goals that do not belong together, or hold what is no scene.
 
         Raises:
             SceneError: they do.

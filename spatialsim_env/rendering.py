@@ -49,15 +49,15 @@ class Panel:
 FRAME_TIME = 80  # milliseconds that a frame of an animated picture is shown
 _GOAL_MARGIN = 1.05  # the goal's panel is this many times as wide as the goal, and never narrower than the arena's
 _GRID_STEP = 5  # units
-_SIDE, _GAP, _HEADER, _FOOTER = 368, 16, 44, 68  # pixels
-FRAME = (2 * _SIDE + 3 * _GAP, _HEADER + _SIDE + _FOOTER)  # width and height of a frame, multiples of 16 as codecs like
-_ARENA_PANEL = Panel(2 * _GAP + _SIDE, _HEADER, _SIDE, ARENA_WINDOW)
+SIDE, GAP, HEADER, FOOTER = 368, 16, 44, 68  # pixels
+FRAME = (2 * SIDE + 3 * GAP, HEADER + SIDE + FOOTER)  # width and height of a frame, multiples of 16 as codecs like
+_ARENA_PANEL = Panel(2 * GAP + SIDE, HEADER, SIDE, ARENA_WINDOW)
 _TICKS = {0: "0", 1: "1: achieved up to here", 3: "3", 10: "10"}  # distances that the bar labels
 
 _FONTS = {"title": 25, "text": 23, "small": 19}  # height in pixels
-_PAPER, _BEYOND, _FLOOR = (245, 246, 248), (235, 238, 242), (255, 255, 255)
-_GRID, _WALL, _INK, _QUIET = (229, 232, 237), (160, 169, 182), (38, 44, 56), (108, 117, 132)
-_ACHIEVED, _MISSED, _TRACK = (34, 139, 94), (208, 120, 40), (222, 226, 232)
+PAPER, _BEYOND, _FLOOR = (245, 246, 248), (235, 238, 242), (255, 255, 255)
+_GRID, _WALL, INK, QUIET = (229, 232, 237), (160, 169, 182), (38, 44, 56), (108, 117, 132)
+ACHIEVED, MISSED, TRACK = (34, 139, 94), (208, 120, 40), (222, 226, 232)
 
 
 def _goal_panel(goal: NDArray[Any]) -> Panel:
@@ -66,7 +66,7 @@ def _goal_panel(goal: NDArray[Any]) -> Panel:
     low, high = (goal[:, POSITION] - size).min(axis=0), (goal[:, POSITION] + size).max(axis=0)
     half = max((ARENA_WINDOW[0][1] - ARENA_WINDOW[0][0]) / 2, _GOAL_MARGIN * float((high - low).max()) / 2)
     x, y = ((low + high) / 2).tolist()
-    return Panel(_GAP, _HEADER, _SIDE, ((x - half, x + half), (y - half, y + half)))
+    return Panel(GAP, HEADER, SIDE, ((x - half, x + half), (y - half, y + half)))
 
 
 def _bar(distance: float) -> float:
@@ -116,7 +116,7 @@ class Screen:
         ValueError: another render mode.
     """
 
-    SIZE: tuple[int, int]  # width and height of a frame, pixels
+    SIZE = FRAME  # width and height of a frame, pixels
 
     MODES = ("human", "rgb_array")
 
@@ -218,6 +218,16 @@ class Screen:
         frame.blit(pygame.transform.smoothscale(rendered, (width, height)), (x, baseline[1] - ascent))
         return x + width
 
+    def _write_verdict(self, frame: Any, value: str, achieved: bool, step: int) -> tuple[int, int, int]:
+        """Write the line under the panels: a value, what the truth says, the step, the hint; returns its colour."""
+        color, baseline = ACHIEVED if achieved else MISSED, HEADER + SIDE + 25
+        x = self._write(frame, "text", value, INK, (GAP, baseline))
+        x = self._write(frame, "text", "achieved" if achieved else "not achieved", color, (x + 14, baseline))
+        self._write(frame, "small", f"step {step}", QUIET, (x + 14, baseline))
+        if self.hint:
+            self._write(frame, "small", self.hint, QUIET, (FRAME[0] - GAP, baseline), right=True)
+        return color
+
 
 class Viewer(Screen):
     """Goal and arena side by side, the truth's distance below: as arrays, or in a window.
@@ -228,8 +238,6 @@ class Viewer(Screen):
 
     The window, the arguments and their errors are those of ``Screen``.
     """
-
-    SIZE = FRAME
 
     def draw(
         self, goal: NDArray[Any], arena: NDArray[Any], distance: float, achieved: bool, step: int
@@ -259,35 +267,29 @@ class Viewer(Screen):
         validate(goal[None], "goal")
         validate(arena[None], "arena")
         frame = pygame.Surface(FRAME, depth=32)
-        frame.fill(_PAPER)
+        frame.fill(PAPER)
         goal_panel = _goal_panel(goal[present(goal)])
         for panel, scene, title in ((goal_panel, goal, "goal"), (_ARENA_PANEL, arena, "arena")):
             frame.blit(_draw_panel(panel, scene), (panel.left, panel.top))
             pygame.draw.rect(frame, _WALL, (panel.left, panel.top, panel.side, panel.side), 1)
             baseline = panel.top - 12
-            self._write(frame, "title", title, _INK, (panel.left, baseline))
+            self._write(frame, "title", title, INK, (panel.left, baseline))
             width = f"{panel.side / panel.scale:.0f} units wide, grid {_GRID_STEP}"
-            self._write(frame, "small", width, _QUIET, (panel.left + panel.side, baseline), right=True)
+            self._write(frame, "small", width, QUIET, (panel.left + panel.side, baseline), right=True)
         self._draw_footer(frame, distance, achieved, step)
         return frame
 
     def _draw_footer(self, frame: Any, distance: float, achieved: bool, step: int) -> None:
         pygame = import_pygame()
-        color = _ACHIEVED if achieved else _MISSED
-        left, right, top = _GAP, FRAME[0] - _GAP, _HEADER + _SIDE
         number = "infinite" if math.isinf(distance) else f"{distance:.2f}"
-        x = self._write(frame, "text", f"distance {number}", _INK, (left, top + 25))
-        x = self._write(frame, "text", "achieved" if achieved else "not achieved", color, (x + 14, top + 25))
-        self._write(frame, "small", f"step {step}", _QUIET, (x + 14, top + 25))
-        if self.hint:
-            self._write(frame, "small", self.hint, _QUIET, (right, top + 25), right=True)
-        length, track = right - left, top + 36
-        pygame.draw.rect(frame, _TRACK, (left, track, length, 8), border_radius=4)
+        color = self._write_verdict(frame, f"distance {number}", achieved, step)
+        left, length, track = GAP, FRAME[0] - 2 * GAP, HEADER + SIDE + 36
+        pygame.draw.rect(frame, TRACK, (left, track, length, 8), border_radius=4)
         pygame.draw.rect(frame, color, (left, track, max(8, round(length * _bar(distance))), 8), border_radius=4)
         for tick, label in _TICKS.items():
             x = left + round(length * _bar(tick))
             pygame.draw.line(frame, _WALL, (x, track + 9), (x, track + 12))
-            self._write(frame, "small", label, _QUIET, (x + 4, track + 22))
+            self._write(frame, "small", label, QUIET, (x + 4, track + 22))
 
 
 def _draw_panel(panel: Panel, scene: NDArray[Any]) -> Any:
@@ -326,7 +328,7 @@ def tile(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     height, width, channels = frames[0].shape
     columns = max(1, round(math.sqrt(len(frames) * height / width)))
     rows = math.ceil(len(frames) / columns)
-    grid = np.full((rows * columns, height, width, channels), _PAPER, np.uint8)
+    grid = np.full((rows * columns, height, width, channels), PAPER, np.uint8)
     grid[: len(frames)] = frames
     return grid.reshape(rows, columns, height, width, channels).swapaxes(1, 2).reshape(rows * height, -1, channels)
 

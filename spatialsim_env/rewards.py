@@ -67,6 +67,7 @@ class TruthReward:
 
     name: str = "sparse"  # or "dense"
     criterion: Criterion = field(default_factory=Criterion)
+    world = SCENES
 
     def __post_init__(self) -> None:
         if self.name not in _VALUES:

@@ -22,8 +22,6 @@ Rows are read only if they are what the study of this version of the code says.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -38,7 +36,6 @@ from reward_models.benchmark.rows import FOLDER, RowError, named
 from reward_models.checks import read_object, require_entries
 from reward_models.evaluation import wilson
 from reward_models.training_config import TrainingConfig
-from spatialsim_env.files import replaced
 
 Row = dict[str, Any]
 
@@ -91,12 +88,7 @@ def write(results: Path, run: Run, row: Row) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    path = path_of(results, run)
-    with replaced(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(row, allow_nan=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return path
+    return benchmark_rows.write_file(path_of(results, run), [row])
 
 
 def of_run(results: Path, run: Run) -> Row | None:

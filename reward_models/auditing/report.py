@@ -125,15 +125,12 @@ def _draw(found: Report, folder: Path) -> list[str]:
 
 def markdown(found: Report, drawn: list[str]) -> str:
     """The report as text, with the pictures that were drawn."""
-    model = found["model"]
-    weights = "" if model["n_weights"] is None else f", {model['n_weights']:,} weights"
-    parts = [f"# Audit of {model['name']}", f"{model['kind']}{weights}; seed {found['settings']['seed']}."]
+    parts = opening(found)
     if found["failures"]:
-        parts += ["**Not audited: its answers are not verdicts, so no number is given.**", _listed(found["failures"])]
         return "\n\n".join(parts) + "\n"
     parts += ["## Precision under optimisation", _NOTE, _optimisers(found).markdown()]
     if found["not_run"]:
-        parts.append(_listed(found["not_run"]))
+        parts.append(listed(found["not_run"]))
     parts += ["## Targets", "\n".join(f"- {target}" for target in targets(found)) or "None for these objects."]
     parts += ["## Fixed data", "Pairs of the benchmark, by the truth.", _fixed(found).markdown()]
     for name in drawn:
@@ -148,7 +145,18 @@ _NOTE = (
 )
 
 
-def _listed(entries: dict[str, str]) -> str:
+def opening(found: Report) -> list[str]:
+    """The first paragraphs of a report of any kind: what was audited, and why it was not where there is a failure."""
+    model = found["model"]
+    weights = "" if model["n_weights"] is None else f", {model['n_weights']:,} weights"
+    parts = [f"# Audit of {model['name']}", f"{model['kind']}{weights}; seed {found['settings']['seed']}."]
+    if found["failures"]:
+        parts += ["**Not audited: its answers are not verdicts, so no number is given.**", listed(found["failures"])]
+    return parts
+
+
+def listed(entries: dict[str, str]) -> str:
+    """Names and texts, as a list."""
     return "\n".join(f"- {name}: {text}" for name, text in entries.items())
 
 

@@ -35,6 +35,14 @@ Work = Annotated[
     Path | None,
     typer.Option(help=f"Folder of unfinished passes; {WORK} by default, {QUICK_WORK} with --quick."),
 ]
+Backend = Annotated[str, typer.Option(help="loky: processes here; ray: the cluster Ray is connected to.")]
+Slurm = Annotated[int | None, typer.Option(help="Submit this many jobs through submitit instead.", min=1)]
+SlurmOptions = Annotated[
+    list[str] | None, typer.Option(help="An option of submitit, as timeout_min=600 or slurm_partition=gpu.")
+]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed.")]
+KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Keep the networks in WORK/weights.")]
 
 
 def _places(quick: bool, results: Path | None, work: Path | None) -> tuple[Path, Path]:
@@ -64,19 +72,17 @@ def run(
         int | None,
         typer.Option(help="Passes at a time, one thread each; by default 1, with ray a pass for each CPU.", min=1),
     ] = None,
-    backend: Annotated[str, typer.Option(help="loky: processes here; ray: the cluster Ray is connected to.")] = "loky",
-    slurm: Annotated[int | None, typer.Option(help="Submit this many jobs through submitit instead.", min=1)] = None,
-    slurm_option: Annotated[
-        list[str] | None, typer.Option(help="An option of submitit, as timeout_min=600 or slurm_partition=gpu.")
-    ] = None,
+    backend: Backend = "loky",
+    slurm: Slurm = None,
+    slurm_option: SlurmOptions = None,
     results: Results = None,
     work: Work = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     data: Annotated[
         Path | None, typer.Option(help="Folder that spatialsim generate filled, in place of generating samples.")
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.")] = False,
-    keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Keep the networks in WORK/weights.")] = False,
+    retry: Retry = False,
+    keep_weights: KeepWeights = False,
     quick: Quick = False,
 ) -> None:
     """Run the study or a part of it. Run again, anywhere, it does what is missing and goes on with what was killed.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def _markdown(known: Results, cells: list[Cell], shown: list[Table], drawings: l
     for drawing in drawings:
         picture = "No row has it yet." if drawing.png is None else f"![{drawing.title}]({drawing.path})"
         parts += [f"## {drawing.title}", picture]
-    parts += ["## Runs that failed", _failures(known)]
+    parts += ["## Runs that failed", failures(known.failed)]
     parts += [f"## {left.title}", left.note, left.markdown() if left.lines else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -137,20 +138,24 @@ def _origin(known: Results, cells: list[Cell]) -> str:
         parts.append(
             "**These are rows of the small study for tests: nothing in them was trained long enough to learn.**"
         )
-    made = {
-        "version of the results": {str(row["version"]) for row in known.rows},
-        "commit": {
-            (row["commit"] or "none")[:7] + "-dirty" * str(row["commit"]).endswith("-dirty") for row in known.rows
-        },
-        "machine": {f"{row['machine']} ({row['device']})" for row in known.rows},
-        "packages": {", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in known.rows},
-    }
-    parts.append("\n".join(f"- {name}: {'; '.join(sorted(values))}" for name, values in made.items() if values))
+    parts.append(origins(known.rows))
     return "\n\n".join(part for part in parts if part)
 
 
-def _failures(known: Results) -> str:
-    said = {row["id"]: row["error"].replace("`", "'") for row in known.failed}
+def origins(found: Sequence[rows.Row]) -> str:
+    """What made rows of any kind, as a list."""
+    made = {
+        "version of the results": {str(row["version"]) for row in found},
+        "commit": {(row["commit"] or "none")[:7] + "-dirty" * str(row["commit"]).endswith("-dirty") for row in found},
+        "machine": {f"{row['machine']} ({row['device']})" for row in found},
+        "packages": {", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in found},
+    }
+    return "\n".join(f"- {name}: {'; '.join(sorted(values))}" for name, values in made.items() if values)
+
+
+def failures(failed: Sequence[rows.Row]) -> str:
+    """Rows with an error, as a list."""
+    said = {row["id"]: row["error"].replace("`", "'") for row in failed}
     return "\n".join(f"- `{run}`: `{error}`" for run, error in said.items()) or "None."
 
 

@@ -68,7 +68,15 @@ def write(results: Path, cell: Cell, rows: Iterable[Row]) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    path = path_of(results, cell)
+    return write_file(path_of(results, cell), rows)
+
+
+def write_file(path: Path, rows: Iterable[Row]) -> Path:
+    """Write rows of any kind, a line each; returns the file, which is whole and on the disk, or as it was before.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     with replaced(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(text)

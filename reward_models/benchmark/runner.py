@@ -82,17 +82,24 @@ class Bench:
             datasets.DataSetError: a stored set is missing or damaged.
             rows.RowError: there are rows of other runs, or damaged ones.
         """
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0]
-            raise ValueError(
-                f"device is {self.device!r}; accepted are cpu and cuda where there is one: {reason}"
-            ) from None
+        check_device(self.device)
         for cell in cells:
             rows.of_cell(self.results, cell)
             if self.data is not None and isinstance(cell, TrainedCell):
                 _stored(cell, self.data)
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that torch cannot compute on.
+
+    Raises:
+        ValueError: it is unknown or not there.
+    """
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device is {device!r}; accepted are cpu and cuda where there is one: {reason}") from None
 
 
 @dataclass(frozen=True)

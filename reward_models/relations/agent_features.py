@@ -17,8 +17,10 @@ from spatialsim_env.relations import goals
 from spatialsim_env.relations.scene import (
     CENTER,
     EYE_RIGHT,
+    FLOOR,
     FRONT,
     HALF,
+    HEIGHT,
     KIND,
     KINDS,
     N_FEATURES,
@@ -26,9 +28,8 @@ from spatialsim_env.relations.scene import (
     SUBJECT,
     UP,
 )
-from spatialsim_env.relations.vocabulary import DIRECTIONAL, INDEX
+from spatialsim_env.relations.vocabulary import DIRECTIONAL, INDEX, relative
 
-_WRT_YOU = " (wrt you)"
 NEAR = 0.1  # metres, where the fine features bend: a step of the subject
 CONTACT = 0.02  # metres, where the finest features of heights bend: the rules' contact tolerance
 MOST_SIZES = 2.0  # half sizes of the object, beyond which the way is not told in them
@@ -73,8 +74,8 @@ def relation_features(scenes: Tensor, observers: Tensor) -> Tensor:
     own = turns[1].transpose(1, 2) @ turns[0][:, :, [0, 2]]
     mine = turns[0][:, :, [0, 2]]
     reach = [(turn[:, 2].abs() * each[:, HALF]).sum(-1) for turn, each in zip(turns, (subject, still), strict=True)]
-    low, high = subject[:, 2] - reach[0], subject[:, 2] + reach[0]
-    heights = torch.stack([low - still[:, 2] - reach[1], high - still[:, 2] + reach[1], low], dim=-1)
+    low, high = subject[:, HEIGHT] - reach[0], subject[:, HEIGHT] + reach[0]
+    heights = torch.stack([low - still[:, HEIGHT] - reach[1], high - still[:, HEIGHT] + reach[1], low], dim=-1)
     return torch.cat(
         (
             ways,
@@ -103,15 +104,15 @@ def direction_features(scenes: Tensor, observers: Tensor, flags: Tensor) -> Tens
     The unit vector on the floor in the world's axes; how far the subject is along it from the object and to its side,
     coarse and fine; how far the object reaches along it. "To the side" is the side that the subject is on.
     """
-    still, way = scenes[:, OBJECT], (scenes[:, SUBJECT] - scenes[:, OBJECT])[:, CENTER][:, :2]
+    still, way = scenes[:, OBJECT], (scenes[:, SUBJECT] - scenes[:, OBJECT])[:, FLOOR]
     turn = _turn(still)
     right, away = _floor_frame(observers)
     front, left = (_flat(turn[:, :2, axis]) for axis in (0, 1))
     word = torch.zeros_like(right)
-    for frame, (ahead, aside) in (("", (front, left)), (_WRT_YOU, (-away, -right))):
+    for named, (ahead, aside) in ((str, (front, left)), (relative, (-away, -right))):
         side = torch.where((way * aside).sum(-1, keepdim=True) < 0, -aside, aside)
         for name, vector in zip(DIRECTIONAL, (aside, -aside, side, ahead, -ahead), strict=True):
-            word = word + flags[:, INDEX[name + frame], None] * vector
+            word = word + flags[:, INDEX[named(name)], None] * vector
     word = _flat(word)
     along = (way * word).sum(-1, keepdim=True)
     across = way[:, :1] * word[:, 1:] - way[:, 1:] * word[:, :1]

@@ -29,6 +29,8 @@ import spatialsim_env
 from reward_models import checkpoint
 from reward_models.auditing.judge import CHECKS, JudgeError, differ
 from reward_models.auditing.measures import SHARES, calibration, median, number, share_of, shown
+from reward_models.auditing.report import JSON as JSON
+from reward_models.auditing.report import MARKDOWN, listed, opening
 from reward_models.benchmark.report import put
 from reward_models.benchmark.tables import Table
 from reward_models.checks import require, require_seed, require_whole
@@ -44,7 +46,6 @@ from spatialsim_env.relations.vocabulary import PREDICATES
 
 FORMAT = 1
 GRADIENT, SEARCH = "gradient", "search"
-JSON, MARKDOWN = "audit.json", "report.md"
 GALLERY = 3  # false claims that are kept for each predicate
 PROBES = 32  # scenes that the checks ask about
 _STARTS, _SEARCH = range(2)  # streams of random numbers
@@ -252,15 +253,12 @@ def write(found: Report, out: str | os.PathLike[str]) -> Path:
 
 def markdown(found: Report) -> str:
     """The report as text."""
-    model = found["model"]
-    weights = "" if model["n_weights"] is None else f", {model['n_weights']:,} weights"
-    parts = [f"# Audit of {model['name']}", f"{model['kind']}{weights}; seed {found['settings']['seed']}."]
+    parts = opening(found)
     if found["failures"]:
-        parts += ["**Not audited: its answers are not verdicts, so no number is given.**", _listed(found["failures"])]
         return "\n\n".join(parts) + "\n"
     parts += ["## Precision under optimisation", _NOTE, table(found).markdown()]
     if found["not_run"]:
-        parts.append(_listed(found["not_run"]))
+        parts.append(listed(found["not_run"]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -270,10 +268,6 @@ _NOTE = (
     "which are no human judgements. Reach: the share of the starts that end in a true claim. Margin: the rule's, of "
     "the claims; above 0 it holds. Intervals of 95 %."
 )
-
-
-def _listed(entries: dict[str, str]) -> str:
-    return "\n".join(f"- {name}: {text}" for name, text in entries.items())
 
 
 def table(found: Report) -> Table:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reward_models.benchmark.commands import options_of
+from reward_models.benchmark.commands import Backend, Device, KeepWeights, Quick, Retry, Slurm, SlurmOptions, options_of
 from reward_models.relations.agent_commands import agent_app
 from reward_models.relations.audit_commands import audit
 from reward_models.relations.question_commands import questions
 
 if TYPE_CHECKING:
     from reward_models.relations.runner import Outcome
+    from spatialsim_env.relations.published import Split
 
 rel3d_app = typer.Typer(no_args_is_help=True, help="Relations of two objects in 3D (Rel3D): data, models, the study.")
 rel3d_app.add_typer(agent_app, name="agent")
@@ -34,8 +35,6 @@ Filters = Annotated[
     list[str] | None,
     typer.Option("--filter", help="A run, the beginning of some or a glob: rel3d/relational, 'rel3d/*/full/*'."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="The small study: too little to learn from, to try it all.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Results = Annotated[
     Path | None,
     typer.Option(help=f"Folder of results and of claims; {RESULTS} by default, {QUICK_RESULTS} with --quick."),
@@ -43,6 +42,26 @@ Results = Annotated[
 Work = Annotated[
     Path | None, typer.Option(help=f"Folder of unfinished runs; {WORK} by default, {QUICK_WORK} with --quick.")
 ]
+
+
+def _read(data: Path) -> Split:
+    """A split file; what is odd about it is said on standard error."""
+    from spatialsim_env.relations import published
+
+    split = published.load(data)
+    _tell(split)
+    return split
+
+
+def _tell(split: Split) -> None:
+    """How many records of a file were left out or are odd, by kind, and the first that was left out."""
+    out = [problem for problem in split.problems if not problem.kept]
+    for what, found in (("left out", out), ("kept", [problem for problem in split.problems if problem.kept])):
+        if found:
+            kinds = ", ".join(f"{number:,} {kind}" for kind, number in Counter(x.kind for x in found).items())
+            print(f"{split.name}: odd records that are {what}: {kinds}", file=sys.stderr)
+    if out:
+        print(f"{split.name}: the first: {out[0]}", file=sys.stderr)
 
 
 def _results(quick: bool, results: Path | None) -> Path:
@@ -105,11 +124,10 @@ def train(
     """Train a model of relations: the published protocol. The epoch that is best on the validation samples is kept."""
     from reward_models.relations.training import RelationConfig, best_epoch, read_log
     from reward_models.relations.training import train as train_model
-    from spatialsim_env.relations import published
 
     limit = {} if epochs is None else {"epochs": epochs}
     config = RelationConfig.published(model, seed=seed, pixels=pixels, **limit)
-    trained = train_model(config, published.load(data), out, device=device, pictures=pictures, keep_every=10.0)
+    trained = train_model(config, _read(data), out, device=device, pictures=pictures, keep_every=10.0)
     log = read_log(out)
     best = log[best_epoch([row.validation_accuracy for row in log])]
     print(
@@ -128,9 +146,8 @@ def evaluate(
 ) -> None:
     """Accuracy of a trained model on a split file: the mean over predicates, pairs, and each predicate."""
     from reward_models.relations import evaluation
-    from spatialsim_env.relations import published
 
-    split = published.load(data)
+    split = _read(data)
     found = evaluation.of_folder(path, split, part, device=device, pictures=pictures)
     low, high = found["interval"]
     pairs = found["pair_interval"]
@@ -151,17 +168,15 @@ def run(
         int | None,
         typer.Option(help="Runs at a time, one thread each; by default 1, with ray a run for each CPU.", min=1),
     ] = None,
-    backend: Annotated[str, typer.Option(help="loky: processes here; ray: the cluster Ray is connected to.")] = "loky",
-    slurm: Annotated[int | None, typer.Option(help="Submit this many jobs through submitit instead.", min=1)] = None,
-    slurm_option: Annotated[
-        list[str] | None, typer.Option(help="An option of submitit, as timeout_min=600 or slurm_partition=gpu.")
-    ] = None,
+    backend: Backend = "loky",
+    slurm: Slurm = None,
+    slurm_option: SlurmOptions = None,
     pictures: Pictures = None,
     results: Results = None,
     work: Work = None,
     device: Device = "cpu",
-    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.")] = False,
-    keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Keep the networks in WORK/weights.")] = False,
+    retry: Retry = False,
+    keep_weights: KeepWeights = False,
     quick: Quick = False,
 ) -> None:
     """Run the study or a part of it. Run again, anywhere, it does what is missing and goes on with what was killed.
@@ -173,14 +188,18 @@ def run(
     from reward_models.benchmark.runner import FAILED
     from reward_models.relations import experiments, runner
 
+    if slurm is not None and (jobs is not None or backend != "loky"):
+        raise ValueError("--slurm and --jobs or --backend contradict each other; accepted is one of them")
+    if slurm is None and slurm_option:
+        raise ValueError("--slurm-option goes with --slurm alone")
+    at_once = launch.jobs_at_once(jobs, backend)
     chosen = experiments.select(filters or (), quick=quick)
     here = runner.Study(
         data, _results(quick, results), work or (QUICK_WORK if quick else WORK), pictures, device, retry, keep_weights
     )  # fmt: skip
     here.check(chosen)
+    _tell(here.split)
     if slurm is not None:
-        if jobs is not None or backend != "loky":
-            raise ValueError("--slurm and --jobs or --backend contradict each other; accepted is one of them")
         do_all = partial(runner.run_all, here=here)
         options = options_of(slurm_option or ())
         submitted = launch.submit_parts(do_all, chosen, slurm, here.work, options, gpu=device.startswith("cuda"))
@@ -189,10 +208,7 @@ def run(
             f"submitted {len(submitted)} jobs for {len(chosen)} runs: {names}; logs in {here.work / launch.SUBMITTED}"
         )
         return
-    if slurm_option:
-        raise ValueError("--slurm-option goes with --slurm alone")
     do = partial(runner.run, here=here)
-    at_once = launch.jobs_at_once(jobs, backend)
     alone = partial(runner.run, here=here, progress=None)
     states: Counter[str] = Counter()
     for outcome in map(alone, chosen) if at_once == 1 else launch.in_parallel(do, chosen, at_once, backend):

@@ -24,7 +24,7 @@ from reward_models.evaluation import one_thread
 from reward_models.relations.columns import Columns
 from spatialsim_env.datasets import stream
 from spatialsim_env.relations.published import SPLITS, Samples, Split
-from spatialsim_env.relations.records import parsed_name
+from spatialsim_env.relations.records import members, parsed_name
 
 RESAMPLES = 10_000
 LEVEL = 0.95  # of the intervals
@@ -73,14 +73,6 @@ def accuracy(correct: ArrayLike, predicate: ArrayLike, n_predicates: int) -> Cou
     predicate = np.asarray(predicate)
     total = np.bincount(predicate, minlength=n_predicates)
     return Counts(np.bincount(predicate[np.asarray(correct, bool)], minlength=n_predicates), total)
-
-
-def members(pair: ArrayLike) -> NDArray[np.int64]:
-    """Rows (M, 2) of both members of each pair (N,); those with -1, or whose partner is not there, are in none."""
-    pair = np.asarray(pair)
-    order = np.argsort(pair, kind="stable")
-    first = np.flatnonzero((pair[order][1:] == pair[order][:-1]) & (pair[order][1:] >= 0))
-    return np.stack([order[first], order[first + 1]], axis=1)
 
 
 def pair_accuracy(correct: ArrayLike, predicate: ArrayLike, pair: ArrayLike, n_predicates: int) -> Counts:

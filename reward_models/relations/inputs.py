@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spatialsim_env.relations.published import Samples
 
 KINDS = "kinds"  # column of a file's extra: (N, 2) indices in scene.KINDS, subject and object
+LEAST_HALF = 1e-4  # metres, of boxes in space; published meshes may be flat
 _VECTORS = {"raw": "raw_absolute", "aligned": "aligned_absolute"}
 
 Device = torch.device | str
@@ -31,7 +32,8 @@ def from_samples(
     """The inputs of a model that ``needs`` these, of samples of a split file.
 
     Boxes in space come from the aligned absolute vectors. Shapes are those of the column ``KINDS`` of ``extra``, or
-    unknown, which published files leave them. The world's up is that of ``Samples.up``.
+    unknown, which published files leave them. The world's up is that of ``Samples.up``. Half sizes are at least
+    ``LEAST_HALF``, since models divide by them.
 
     Args:
         needs: names in ``NEEDS``; predicate, subject and object always come.
@@ -48,7 +50,8 @@ def from_samples(
         found[name] = _tensor(samples.vectors[_VECTORS[name]], device)
     if "boxes3d" in needs:
         center, turn, sizes = vectors.from_aligned_absolute(samples.vectors["aligned_absolute"])
-        found |= _in_space(center, turn, sizes / 2, samples.up, _one_hot(samples), device)
+        half = np.maximum(sizes / 2, LEAST_HALF)
+        found |= _in_space(center, turn, half, samples.up, _one_hot(samples), device)
     if "picture" in needs:
         found["picture"] = _pictures(pictures, len(samples), device)
     return found

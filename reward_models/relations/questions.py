@@ -9,22 +9,20 @@ nothing. Pairs and their labels stay as they are; questions are added, of each p
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from reward_models.checks import require_whole
 from spatialsim_env.relations import predicates, published, scene_sets
+from spatialsim_env.relations.generation import SCENES
 from spatialsim_env.relations.published import Samples, Split
 from spatialsim_env.relations.scene_sets import SceneSet
 from spatialsim_env.relations.vocabulary import PREDICATES
 
 TIMES = 3  # questions added for each sample, on average
 ASKED = "asked"  # how the name of a picture begins, after which it is that of the scene's own and of no pair
-SCENES = "scenes.npz"  # in the folder of a generated set
 
 
 def split(pairs: SceneSet, name: str, rng: np.random.Generator, times: int = TIMES) -> Split:
@@ -45,7 +43,7 @@ def split(pairs: SceneSet, name: str, rng: np.random.Generator, times: int = TIM
     for index, part in enumerate(scene_sets.SPLITS):
         rows = pairs.split == index
         own = scene_sets.samples(pairs[rows], numbers[rows])
-        parts.append(own if part == "test" else joined([own, asked(own, pairs[rows], rng, times)]))
+        parts.append(own if part == "test" else published.concatenated([own, asked(own, pairs[rows], rng, times)]))
     whole = scene_sets.published(pairs[:1], name)
     train, valid, test = parts
     return replace(whole, train=train, valid=valid, test=test)
@@ -53,6 +51,8 @@ def split(pairs: SceneSet, name: str, rng: np.random.Generator, times: int = TIM
 
 def asked(samples: Samples, pairs: SceneSet, rng: np.random.Generator, times: int = TIMES) -> Samples:
     """Samples of the same scenes and views with other questions, of no pair, labelled by the rules.
+
+    Their ``extra`` is still that of the question which the pair was made for.
 
     Args:
         samples: of ``pairs``, as ``scene_sets.samples`` gives them.
@@ -81,20 +81,6 @@ def asked(samples: Samples, pairs: SceneSet, rng: np.random.Generator, times: in
         rgb=tuple(f"{ASKED} {number:06d} {name}" for number, name in enumerate(found.rgb)),
         problems={},
     )
-
-
-def joined(parts: Sequence[Samples]) -> Samples:
-    """Samples one after the other. Columns are those of the first."""
-    columns: dict[str, Any] = {}
-    for column in fields(Samples):
-        values: list[Any] = [getattr(part, column.name) for part in parts]
-        if column.name in ("vectors", "extra"):
-            columns[column.name] = {key: np.concatenate([value[key] for value in values]) for key in values[0]}
-        elif isinstance(values[0], np.ndarray):
-            columns[column.name] = np.concatenate(values)
-        elif isinstance(values[0], tuple):
-            columns[column.name] = sum(values, ())
-    return replace(parts[0], **columns)
 
 
 def write(folder: str | os.PathLike[str], out: str | os.PathLike[str], seed: int = 0, times: int = TIMES) -> Path:

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from reward_models.benchmark.figures import png
-from reward_models.benchmark.report import MARKDOWN, PAGE, Drawing, page, put
+from reward_models.benchmark.report import MARKDOWN, PAGE, Drawing, failures, origins, page, put
 from reward_models.relations import boundaries, figures, rows, tables, test_set
 from reward_models.relations.experiments import QUARTER, VARIANTS
 from reward_models.relations.tables import Results
@@ -51,7 +51,7 @@ def write(results: str | os.PathLike[str], out: str | os.PathLike[str], *, quick
     for drawing in drawings:
         picture = "No row has it yet." if drawing.png is None else f"![{drawing.title}]({drawing.path})"
         parts += [f"## {drawing.title}", picture]
-    parts += ["## Runs that failed", _failures(known)]
+    parts += ["## Runs that failed", failures(known.failed)]
     parts += [f"## {left.title}", left.markdown() if left.lines else "All of the study is there."]
     text = "\n\n".join(part for part in parts if part) + "\n"
     put(folder / PAGE, page(text, {drawing.path: drawing.png or b"" for drawing in drawings}).encode())
@@ -106,19 +106,6 @@ def _origin(known: Results, quick: bool) -> str:
     if quick:
         parts.append("**These are rows of the small study for tests: nothing in them was trained long enough.**")
     samples = ", ".join(f"{name} {number:,}" for name, number in data["samples"].items())
-    made = {
-        "split file": {f"{data['name']}, SHA-256 {data['sha256'][:12]}; samples: {samples}"},
-        "version of the results": {str(row["version"]) for row in known.rows},
-        "commit": {
-            (row["commit"] or "none")[:7] + "-dirty" * str(row["commit"]).endswith("-dirty") for row in known.rows
-        },
-        "machine": {f"{row['machine']} ({row['device']})" for row in known.rows},
-        "packages": {", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in known.rows},
-    }
-    parts.append("\n".join(f"- {name}: {'; '.join(sorted(values))}" for name, values in made.items() if values))
+    file = f"- split file: {data['name']}, SHA-256 {data['sha256'][:12]}; samples: {samples}"
+    parts.append(f"{file}\n{origins(known.rows)}")
     return "\n\n".join(parts)
-
-
-def _failures(known: Results) -> str:
-    said = {row["id"]: row["error"].replace("`", "'") for row in known.failed}
-    return "\n".join(f"- `{run}`: `{error}`" for run, error in said.items()) or "None."

@@ -22,8 +22,6 @@ what the study of this version of the code says, all of one split file.
 from __future__ import annotations
 
 import base64
-import json
-import os
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -38,7 +36,6 @@ from reward_models.benchmark.rows import FOLDER, RowError, named, read_file
 from reward_models.checks import require_entries
 from reward_models.relations import experiments
 from reward_models.relations.experiments import STUDY, Run
-from spatialsim_env.files import replaced
 
 Row = dict[str, Any]
 
@@ -102,12 +99,7 @@ def write(results: Path, run: Run, row: Row) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    path = path_of(results, run)
-    with replaced(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(row, allow_nan=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return path
+    return benchmark_rows.write_file(path_of(results, run), [row])
 
 
 def of_run(results: Path, run: Run) -> Row | None:

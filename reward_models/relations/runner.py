@@ -26,7 +26,7 @@ import torch
 from filelock import Timeout
 
 from reward_models import claims
-from reward_models.benchmark.runner import CLAIMS, DONE, FAILED, MISSING, RUNNING, TRACEBACK
+from reward_models.benchmark.runner import CLAIMS, DONE, FAILED, MISSING, RUNNING, TRACEBACK, check_device
 from reward_models.evaluation import one_thread
 from reward_models.relations import boundaries, evaluation, experiments, rows, test_set
 from reward_models.relations.columns import Columns
@@ -101,13 +101,7 @@ class Study:
             published.RelationDataError: it is none.
             rows.RowError: there are rows of other runs, or damaged ones.
         """
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0]
-            raise ValueError(
-                f"device is {self.device!r}; accepted are cpu and cuda where there is one: {reason}"
-            ) from None
+        check_device(self.device)
         seeing = [run.variant for run in runs if run.sees_pictures]
         if seeing and self.pictures is None:
             raise ValueError(f"{seeing[0]} sees pictures; give their folder, --pictures, or a filter without it")

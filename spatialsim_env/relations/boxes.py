@@ -14,6 +14,7 @@ from spatialsim_env.relations import footprints, solids
 from spatialsim_env.relations.scene import (
     CENTER,
     HALF,
+    HEIGHT,
     KINDS,
     N_PARTS,
     OBJECT,
@@ -125,13 +126,13 @@ def nearest_of_footprint(points: ArrayLike, objects: ArrayLike) -> Array:
 def top(objects: ArrayLike) -> Array:
     """Highest z of each object (B, 19), (B,)."""
     objects = np.asarray(objects, np.float64)
-    return objects[..., CENTER][..., 2] + _reach(rotation(objects), objects[..., HALF])
+    return objects[..., HEIGHT] + _reach(rotation(objects), objects[..., HALF])
 
 
 def bottom(objects: ArrayLike) -> Array:
     """Lowest z of each object (B, 19), (B,)."""
     objects = np.asarray(objects, np.float64)
-    return objects[..., CENTER][..., 2] - _reach(rotation(objects), objects[..., HALF])
+    return objects[..., HEIGHT] - _reach(rotation(objects), objects[..., HALF])
 
 
 def underside(objects: ArrayLike) -> Array:
@@ -139,7 +140,7 @@ def underside(objects: ArrayLike) -> Array:
     objects = np.asarray(objects, np.float64)
     parts, _ = solid(objects)
     turn = rotation(objects)
-    middle = objects[:, CENTER][:, 2, None] + _shift(turn, parts[:, :, 0])
+    middle = objects[:, HEIGHT, None] + _shift(turn, parts[:, :, 0])
     low = middle - _reach(turn[:, None], parts[:, :, 1])
     body = np.arange(parts.shape[1]) < BODY[kind(objects)][:, None]
     return np.where(body, low, np.inf).min(axis=1)

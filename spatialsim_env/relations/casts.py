@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spatialsim_env.relations.scene import WALL
-
 Sizes = tuple[float, float, float]
 Range = tuple[float, float]
 
-INNER = 1 - 2 * WALL  # of a hollow shape's half size
 HALVES: dict[str, tuple[Sizes, Sizes]] = {  # lowest and highest half sizes along front, left, up
     "block": ((0.1, 0.1, 0.08), (0.25, 0.25, 0.25)),
     "stick": ((0.2, 0.03, 0.03), (0.35, 0.05, 0.05)),

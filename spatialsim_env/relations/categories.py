@@ -15,12 +15,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.relations.scene import KIND_NAMES, KINDS, WALL, Kind
+from spatialsim_env.relations.scene import INNER, KIND_NAMES, KINDS, WALL, Kind
 from spatialsim_env.relations.vocabulary import PREDICATES
 
 Sizes = tuple[float, float, float]
 
-HOLE = 1 - 2 * WALL  # inner part of hollow shapes, of the full size
 ROOMY = 0.95  # a thing must leave a twentieth of the hole or footprint that it is to fit in
 TALLEST = 3.0  # of two stacked things
 BASE = 0.65  # share of a thing's footprint that must find place on what it stands on
@@ -146,7 +145,7 @@ def _holds_up(s: Category, o: Category) -> bool:
 
 def _fits_hole(s: Category, o: Category) -> bool:
     """Whether s, however it is turned about up, fits between the walls of o."""
-    return s.wide <= ROOMY * HOLE * o.narrow
+    return s.wide <= ROOMY * INNER * o.narrow
 
 
 def _larger(s: Category, o: Category) -> bool:
@@ -169,7 +168,7 @@ def _over(s: Category, o: Category) -> bool:
 
 def _under(s: Category, o: Category) -> bool:
     if o.shape == "table":
-        return _fits_hole(s, o) and s.middle[2] < HOLE * o.middle[2]
+        return _fits_hole(s, o) and s.middle[2] < INNER * o.middle[2]
     return _larger(o, s) and (o.flies or _balances(o, s))
 
 
@@ -205,7 +204,7 @@ def _around(s: Category, o: Category) -> bool:
 def _passing_through(s: Category, o: Category) -> bool:
     if s.shape != "stick":
         return False
-    hole = HOLE * min(o.low[1], o.low[2] if o.shape == "frame" else o.low[0])
+    hole = INNER * min(o.low[1], o.low[2] if o.shape == "frame" else o.low[0])
     thin = max(s.high[1:]) * 2 <= hole
     if o.shape == "ring":
         return thin and o.flies and s.low[0] >= 0.5

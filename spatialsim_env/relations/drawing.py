@@ -13,18 +13,12 @@ from numpy.typing import NDArray
 from spatialsim_env.pictures import SMOOTH, import_pygame
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.scene import CENTER, EYE, HALF, N_PARTS, OBJECT, PARTS, ROOM, SUBJECT
-from spatialsim_env.rendering import Screen
+from spatialsim_env.rendering import FRAME, GAP, HEADER, INK, PAPER, QUIET, SIDE, TRACK, Screen
 
 FIELD = 70.0  # degrees that the observer's picture is wide
 NEAREST = 0.05  # metres before the observer, where the picture begins
-_SIDE, _GAP, _HEADER, _FOOTER = 368, 16, 44, 68  # pixels
-FRAME = (2 * _SIDE + 3 * _GAP, _HEADER + _SIDE + _FOOTER)  # width and height of a frame
-
-_PAPER, _FLOOR, _GRID, _EDGE, _INK, _QUIET = (
-    (245, 246, 248), (255, 255, 255), (226, 229, 235), (160, 169, 182), (38, 44, 56), (108, 117, 132)
-)  # fmt: skip
+_FLOOR, _GRID, _EDGE = (255, 255, 255), (226, 229, 235), (160, 169, 182)
 _SUBJECT, _OBJECT, _EYE = (230, 126, 48), (74, 122, 190), (120, 128, 140)
-_ACHIEVED, _MISSED, _TRACK = (34, 139, 94), (208, 120, 40), (222, 226, 232)
 _SHADOW = (214, 218, 226)
 _ABOVE = np.array([0.0, 0.0, 1e6])  # metres: from there shadows fall straight down
 _LIGHT = np.array([0.3, -0.45, 0.84])  # where it comes from
@@ -135,8 +129,6 @@ class RelationViewer(Screen):
     The window, the arguments and their errors are those of ``Screen``.
     """
 
-    SIZE = FRAME
-
     def draw(
         self, now: NDArray[Any], observer: NDArray[Any], goal: tuple[str, ...], distance: float, step: int
     ) -> NDArray[np.uint8] | None:
@@ -163,34 +155,29 @@ class RelationViewer(Screen):
         pygame = import_pygame()
         scene.validate(now[None], observer[None])
         frame = pygame.Surface(FRAME, depth=32)
-        frame.fill(_PAPER)
-        camera, plan = Camera(observer, _SIDE * SMOOTH), Plan(_SIDE * SMOOTH)
-        for left, view, title in ((_GAP, camera, ""), (2 * _GAP + _SIDE, plan, "from above, grid 1 m")):
-            frame.blit(_panel(view, now, observer), (left, _HEADER))
-            pygame.draw.rect(frame, _EDGE, (left, _HEADER, _SIDE, _SIDE), 1)
-            self._write(frame, "small", title, _QUIET, (left + _SIDE, _HEADER - 12), right=True)
-        x = self._write(frame, "title", _kind(now[SUBJECT]), _SUBJECT, (_GAP, _HEADER - 12))
-        x = self._write(frame, "title", " and ".join(goal), _INK, (x + 8, _HEADER - 12))
-        self._write(frame, "title", _kind(now[OBJECT]), _OBJECT, (x + 8, _HEADER - 12))
+        frame.fill(PAPER)
+        camera, plan = Camera(observer, SIDE * SMOOTH), Plan(SIDE * SMOOTH)
+        for left, view, title in ((GAP, camera, ""), (2 * GAP + SIDE, plan, "from above, grid 1 m")):
+            frame.blit(_panel(view, now, observer), (left, HEADER))
+            pygame.draw.rect(frame, _EDGE, (left, HEADER, SIDE, SIDE), 1)
+            self._write(frame, "small", title, QUIET, (left + SIDE, HEADER - 12), right=True)
+        x = self._write(frame, "title", _kind(now[SUBJECT]), _SUBJECT, (GAP, HEADER - 12))
+        x = self._write(frame, "title", " and ".join(goal), INK, (x + 8, HEADER - 12))
+        self._write(frame, "title", _kind(now[OBJECT]), _OBJECT, (x + 8, HEADER - 12))
         self._draw_footer(frame, -distance, step)
         return frame
 
     def _draw_footer(self, frame: Any, margin: float, step: int) -> None:
         pygame = import_pygame()
-        color, text = (_ACHIEVED, "achieved") if margin > 0 else (_MISSED, "not achieved")
-        left, right, top = _GAP, FRAME[0] - _GAP, _HEADER + _SIDE
-        x = self._write(frame, "text", f"margin {margin:+.2f}", _INK, (left, top + 25))
-        x = self._write(frame, "text", text, color, (x + 14, top + 25))
-        self._write(frame, "small", f"step {step}", _QUIET, (x + 14, top + 25))
-        if self.hint:
-            self._write(frame, "small", self.hint, _QUIET, (right, top + 25), right=True)
-        middle, track = (left + right) // 2, top + 36
+        color = self._write_verdict(frame, f"margin {margin:+.2f}", margin > 0, step)
+        left, right, track = GAP, FRAME[0] - GAP, HEADER + SIDE + 36
+        middle = (left + right) // 2
         share = float(np.clip(margin / (_DEEPEST + abs(margin)), -1, 1)) if np.isfinite(margin) else float(margin > 0)
         length = round((right - left) / 2 * abs(share))
-        pygame.draw.rect(frame, _TRACK, (left, track, right - left, 8), border_radius=4)
+        pygame.draw.rect(frame, TRACK, (left, track, right - left, 8), border_radius=4)
         pygame.draw.rect(frame, color, (middle - (share < 0) * length, track, max(length, 2), 8), border_radius=4)
         pygame.draw.line(frame, _EDGE, (middle, track - 3), (middle, track + 11))
-        self._write(frame, "small", "0: achieved above", _QUIET, (middle + 4, track + 22))
+        self._write(frame, "small", "0: achieved above", QUIET, (middle + 4, track + 22))
 
 
 def _kind(objects: NDArray[Any]) -> str:
@@ -201,7 +188,7 @@ def _panel(view: Camera | Plan, now: NDArray[Any], observer: NDArray[Any]) -> An
     """One square: floor, grid, the objects with arrows along their fronts, and the observer in a plan."""
     pygame = import_pygame()
     large = pygame.Surface((view.side, view.side), depth=32)
-    large.fill(_PAPER)
+    large.fill(PAPER)
     x, y, _ = ROOM
     _fill(large, view, np.array([[x, y, 0], [x, -y, 0], [-x, -y, 0], [-x, y, 0]]), _FLOOR)
     for at in range(-int(x) + 1, int(x)):
@@ -221,7 +208,7 @@ def _panel(view: Camera | Plan, now: NDArray[Any], observer: NDArray[Any]) -> An
                 pygame.draw.polygon(large, [channel * 3 // 4 for channel in color], points, SMOOTH // 2)
     for row, color in rows:
         _draw_front(large, view, row, tuple(channel * 3 // 5 for channel in color))
-    return pygame.transform.smoothscale(large, (_SIDE, _SIDE))
+    return pygame.transform.smoothscale(large, (SIDE, SIDE))
 
 
 def _draw_front(surface: Any, view: Camera | Plan, row: Points, color: tuple[int, ...]) -> None:

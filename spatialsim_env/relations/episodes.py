@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from spatialsim_env.episodic import Moment
 from spatialsim_env.relations import goals, predicates, scene
-from spatialsim_env.relations.casts import AWAY, CLOSE, HALVES, INNER, WITHIN, Cast, Range, cast
+from spatialsim_env.relations.casts import AWAY, CLOSE, HALVES, WITHIN, Cast, Range, cast
 from spatialsim_env.relations.dynamics import clear, fitted
 from spatialsim_env.relations.goals import Flags
-from spatialsim_env.relations.scene import CENTER, HALF, KIND_NAMES, WALL
+from spatialsim_env.relations.scene import CENTER, FLOOR, HALF, HEIGHT, INNER, KIND_NAMES, WALL
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 
 TRIES = 40  # scenes that one block of numbers offers; the first that is not achieved and without overlap is taken
@@ -140,13 +140,13 @@ def _subject(
     """The subjects (B, 19): about the object, or in its cavity."""
     direction, gap, lifted, lift, yaw = (draw() for _ in range(5))
     if cast.start == WITHIN:
-        floor = still[:, CENTER][:, 2] + (2 * WALL - 1) * still[:, HALF][:, 2]
+        floor = still[:, HEIGHT] + (2 * WALL - 1) * still[:, HALF][:, 2]
         center = still[:, CENTER].copy()
         center[:, 2] = floor + half[:, 2] + INTO
     else:
         radii = [np.hypot(x[:, 0], x[:, 1]) for x in (half, still[:, HALF])]
         distance = radii[0] + radii[1] + _between(GAPS[cast.start], gap)
-        across = still[:, CENTER][:, :2] + _direction(direction) * distance[:, None]
+        across = still[:, FLOOR] + _direction(direction) * distance[:, None]
         lower = np.where(lifted < 0.5, 0.0, _between(LIFTED, lift))
         center = np.concatenate([across, (lower + half[:, 2])[:, None]], axis=-1)
     return scene.objects(center, scene.turned(360 * yaw), half, kinds)

@@ -48,14 +48,17 @@ class Facts:
 
     @cached_property
     def apart(self) -> tuple[Array, Array]:
+        """Gap and depth, (B,) each."""
         return boxes.apart(self.scenes)
 
     @property
     def gap(self) -> Array:
+        """Least distance of the two solids in metres, (B,)."""
         return self.apart[0]
 
     @property
     def depth(self) -> Array:
+        """pen: how deep one solid is in the other, metres, (B,)."""
         return self.apart[1]
 
     @cached_property
@@ -75,18 +78,22 @@ class Facts:
 
     @cached_property
     def above(self) -> Array:
+        """above(S, O): share of S's volume above O's top, (B,)."""
         return boxes.share_above(self.subject, boxes.top(self.object))
 
     @cached_property
     def underside(self) -> Array:
+        """Lowest z of O without its legs, metres, (B,)."""
         return boxes.underside(self.object)
 
     @cached_property
     def within(self) -> Array:
+        """Share of S's volume in O's cavity, (B,)."""
         return boxes.share_within(self.scenes)
 
     @cached_property
     def subject_turn(self) -> Array:
+        """S's rotation, (B, 3, 3)."""
         return np.asarray(rotation(self.subject), np.float64)
 
     @cached_property

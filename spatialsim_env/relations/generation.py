@@ -134,22 +134,34 @@ def generate(
 
 
 def _check_folder(folder: Path, text: dict[str, Any]) -> bool:
-    """Whether the set is whole; its settings are written down if nothing is there.
+    """Whether the set is whole; its settings are written down if nothing is there. Of a set that has lost a file all
+    are made again.
 
     Raises:
-        RelationDataError: another set is there.
+        RelationDataError: another set is there, or what says which is damaged.
     """
     manifest, started = folder / MANIFEST, folder / PARTS / "settings.json"
     for path in (manifest, started):
         if path.is_file():
-            there = json.loads(path.read_text())
+            there = _object(path)
             if any(there.get(key) != value for key, value in text.items()):
                 found = {key: there.get(key) for key in text}
                 raise RelationDataError(f"{folder} holds a set with other settings ({found}); choose another folder")
-    if not manifest.is_file():
-        with replaced(started) as temporary:
-            temporary.write_text(json.dumps(text, indent=2) + "\n")
-    return manifest.is_file()
+    if manifest.is_file() and all((folder / name).is_file() for name in _object(manifest).get("sha256", ())):
+        return True
+    with replaced(started) as temporary:
+        temporary.write_text(json.dumps(text, indent=2) + "\n")
+    return False
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise RelationDataError(f"{path} is not JSON: {error}; remove it, and the set is made again") from None
+    if type(found) is not dict:
+        raise RelationDataError(f"{path} holds a {type(found).__name__}; remove it, and the set is made again")
+    return found
 
 
 def _make(

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spatialsim_env.relations import scene
-from spatialsim_env.relations.scene import OBJECT, SUBJECT, WALL
+from spatialsim_env.relations.scene import OBJECT, SUBJECT
 
 Array = NDArray[np.float64]
 
 MIDDLE = 0.6  # metres from the middle of the room, along x and y, that the two things' middle is at most
 HIGHEST = 1.2  # metres from the floor to the bottom of what flies alone
-HOLE = 1 - 2 * WALL  # inner part of hollow shapes, of the half size
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,12 @@ def heights(turn: Array, half: Array) -> Array:
 
 
 def ways(angle: Array) -> Array:
+    """Unit vectors (..., 2) on the floor of directions (...) in radians."""
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def yaws(draw: Draw) -> Array:
+    """Any yaw for each thing, (n, 2)."""
     return draw.rng.uniform(0, 2 * np.pi, (len(draw), 2))
 
 
@@ -92,6 +93,7 @@ def beside(draw: Draw, turn: Array, way: Array, clearance: Array) -> Array:
 
 
 def upright(angle: Array) -> Array:
+    """Rotations (..., 3, 3) of things that stand, by their yaws (...)."""
     return scene.turned(np.degrees(angle))
 
 

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from spatialsim_env.files import replaced
 from spatialsim_env.relations import categories, rendering, scene_sets, vocabulary
 from spatialsim_env.relations.pairs import AXES, N_SHIFTS
+from spatialsim_env.relations.records import RelationDataError
 from spatialsim_env.relations.rendering import Appearance, Picture, Renderer
 from spatialsim_env.relations.scene_sets import SceneSet
+from spatialsim_env.relations.solid_files import ROLES
 
 MILLIMETRES = 1000
 CHUNK = 32  # pairs that a process draws at a time
@@ -42,6 +44,7 @@ def render(pairs: SceneSet, folder: str | os.PathLike[str], size: tuple[int, int
         ImportError: mujoco or pillow is missing.
         rendering.RenderingError: there is no OpenGL without a screen.
         SceneError: a size that is not 16 to 9.
+        RelationDataError: the folder holds a picture of another size.
     """
     numbers = np.arange(len(pairs))
     chunks = [numbers[start : start + CHUNK] for start in range(0, len(pairs), CHUNK)]
@@ -67,9 +70,16 @@ def _render(
     names = scene_sets.picture_names(pairs, numbers)
     for name, row, view, member in zip(names, *scene_sets.sample_rows(pairs), strict=True):
         if (folder / name).is_file():
+            _check_size(folder / name, size)
             continue
         look = appearance(pairs, row, view, seed, int(numbers[row]))
         write(renderer.picture(pairs.scenes[row, member], pairs.observers[row, view], look), folder / name)
+
+
+def _check_size(path: Path, size: tuple[int, int]) -> None:
+    with _pillow().open(path) as there:
+        if there.size != size:
+            raise RelationDataError(f"{path} has {there.size} pixels; accepted are {size}, or remove the folder")
 
 
 def write(picture: Picture, path: str | os.PathLike[str]) -> None:
@@ -106,27 +116,9 @@ def caption(pairs: SceneSet, row: int, member: int) -> str:
     if member == 0:
         return f"{triple}: holds"
     axis, amount = int(pairs.axis[row]), float(pairs.amount[row])
-    mover = ("subject", "object")[pairs.mover[row]]
+    mover = ROLES[pairs.mover[row]]
     how = f"{amount:+.2f} m along {AXES[axis]}" if axis < N_SHIFTS else f"{np.degrees(amount):+.0f} deg {AXES[axis]}"
     return f"{triple}: fails ({mover} {how})"
-
-
-def draw_pair(
-    pairs: SceneSet,
-    row: int,
-    path: str | os.PathLike[str],
-    *,
-    seed: int = 0,
-    view: int = 0,
-    size: tuple[int, int] = (480, 270),
-) -> None:
-    """Write a PNG of both members of a pair side by side, with captions.
-
-    Raises:
-        ImportError: mujoco or pillow is missing.
-        rendering.RenderingError: there is no OpenGL without a screen.
-    """
-    draw_pairs(pairs, [row], path, seed=seed, view=view, size=size)
 
 
 def draw_pairs(
@@ -138,7 +130,12 @@ def draw_pairs(
     view: int = 0,
     size: tuple[int, int] = (480, 270),
 ) -> None:
-    """The same for several pairs, one under the other."""
+    """Write a PNG of the members of pairs side by side, with captions, one pair under the other.
+
+    Raises:
+        ImportError: mujoco or pillow is missing.
+        rendering.RenderingError: there is no OpenGL without a screen.
+    """
     image = _pillow()
     from PIL import ImageDraw, ImageFont
 

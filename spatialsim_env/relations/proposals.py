@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from spatialsim_env.relations import boxes, categories, layouts, scene
 from spatialsim_env.relations.layouts import Array, Draw
-from spatialsim_env.relations.scene import KIND_NAMES, OBJECT, SUBJECT, WALL
-from spatialsim_env.relations.vocabulary import DIRECTIONAL
+from spatialsim_env.relations.scene import FLOOR, HEIGHT, INNER, KIND_NAMES, OBJECT, SUBJECT, WALL
+from spatialsim_env.relations.vocabulary import DIRECTIONAL, relative
 
 SLIDES = 12  # steps of sliding towards contact; each goes as far as the gap
 BANKED = 25.0  # degrees, standard deviation of roll and pitch of what flies
@@ -65,9 +65,9 @@ def _against(draw: Draw) -> Array:
     side = np.stack([-np.sin(way), np.cos(way)], axis=-1)
     corners = scene.corners(near)[..., :2]
     nearest = np.einsum("nki,ni->nk", corners[:, SUBJECT], layouts.ways(way)).argmin(axis=1)
-    corner = corners[np.arange(len(draw)), SUBJECT, nearest] - near[:, OBJECT, :2]
+    corner = corners[np.arange(len(draw)), SUBJECT, nearest] - near[:, OBJECT, FLOOR]
     place = draw.uniform(-0.9, 0.9) * layouts.reaches(layouts.upright(yaw[:, OBJECT]), draw.half[:, OBJECT], side)
-    near[:, SUBJECT, :2] += side * (place - (corner * side).sum(axis=-1))[:, None]
+    near[:, SUBJECT, FLOOR] += side * (place - (corner * side).sum(axis=-1))[:, None]
     stands = (draw.kind[:, OBJECT] == _BLOCK) | (draw.kind[:, OBJECT] == _TABLE)
     stands &= ~draw.flies.any(axis=1) & (draw.rng.random(len(draw)) < 0.5)
     fits = draw.half[:, SUBJECT, :2].min(axis=-1) <= draw.half[:, OBJECT, :2].min(axis=-1)
@@ -99,15 +99,15 @@ def _beneath(least: float, spread: float) -> Callable[[Draw], Array]:
     def place(draw: Draw) -> Array:
         lift = np.where(draw.flies[:, OBJECT], draw.uniform(least, 0.9), 0.0)
         table = draw.kind[:, OBJECT] == _TABLE
-        legs = np.abs(layouts.HOLE * draw.half[:, OBJECT] - draw.half[:, SUBJECT])
+        legs = np.abs(INNER * draw.half[:, OBJECT] - draw.half[:, SUBJECT])
         room = np.where(table[:, None], legs, layouts.covered_room(draw, SUBJECT)) + spread * draw.half[:, SUBJECT]
         yaw = np.where(draw.rng.random((len(draw), 1)) < 0.3, layouts.yaws(draw), layouts.parallel(draw))
         out = layouts.vertical(draw, yaw, OBJECT, lift, draw.rng.uniform(-1, 1, (len(draw), 2)), room)
         floor = draw.half[:, :, 2]
-        under = layouts.HOLE * 2 * floor[:, OBJECT] - 2 * floor[:, SUBJECT]
+        under = INNER * 2 * floor[:, OBJECT] - 2 * floor[:, SUBJECT]
         flown = np.where(draw.flies[:, SUBJECT], draw.uniform(0, 1) * np.maximum(under, 0), 0.0)
-        out[table, OBJECT, 2] = floor[table, OBJECT]
-        out[table, SUBJECT, 2] = (floor[:, SUBJECT] + flown)[table]
+        out[table, OBJECT, HEIGHT] = floor[table, OBJECT]
+        out[table, SUBJECT, HEIGHT] = (floor[:, SUBJECT] + flown)[table]
         return out
 
     return place
@@ -115,7 +115,7 @@ def _beneath(least: float, spread: float) -> Callable[[Draw], Array]:
 
 def _put_in(draw: Draw) -> Array:
     """The subject in the object's cavity, on its ground."""
-    room = np.maximum(layouts.HOLE * draw.half[:, OBJECT] - draw.half[:, SUBJECT], 0)
+    room = np.maximum(INNER * draw.half[:, OBJECT] - draw.half[:, SUBJECT], 0)
     place = draw.rng.uniform(-1, 1, (len(draw), 2))
     ground = 2 * (WALL - 1) * draw.half[:, OBJECT, 2]
     yaw = np.where(draw.rng.random((len(draw), 1)) < 0.5, layouts.yaws(draw), layouts.parallel(draw))
@@ -124,7 +124,7 @@ def _put_in(draw: Draw) -> Array:
 
 def _out_of(draw: Draw) -> Array:
     """The subject over the opening of the object, ready to be let down, or beside it."""
-    room = np.maximum(layouts.HOLE * draw.half[:, OBJECT] - draw.half[:, SUBJECT], 0)
+    room = np.maximum(INNER * draw.half[:, OBJECT] - draw.half[:, SUBJECT], 0)
     place = draw.rng.uniform(-1, 1, (len(draw), 2))
     above = layouts.vertical(draw, layouts.yaws(draw), SUBJECT, draw.uniform(0.01, 0.4), place, room)
     beside = _apart(0.05, 0.5)(draw)
@@ -134,7 +134,7 @@ def _out_of(draw: Draw) -> Array:
 def _around(draw: Draw) -> Array:
     """The object in the subject's hole: on the ground of a container, on the floor, or where one of both flies."""
     yaw = layouts.yaws(draw)
-    room = np.maximum(layouts.HOLE * draw.half[:, SUBJECT] - draw.half[:, OBJECT], 0)
+    room = np.maximum(INNER * draw.half[:, SUBJECT] - draw.half[:, OBJECT], 0)
     place = draw.rng.uniform(-1, 1, (len(draw), 2))
     container = draw.kind[:, SUBJECT] == _CONTAINER
     lift = np.where(container, 2 * (WALL - 1), -2.0) * draw.half[:, SUBJECT, 2]
@@ -143,10 +143,10 @@ def _around(draw: Draw) -> Array:
     shift = draw.uniform(-0.7, 0.7) * ring
     flown = draw.flies[:, SUBJECT] & ~container
     bottom = np.where(draw.flies[:, OBJECT], draw.uniform(0.1, 0.8), 0.0)
-    out[flown, OBJECT, 2] = (tall + bottom)[flown]
-    out[flown, SUBJECT, 2] = np.maximum(tall + bottom + shift, ring)[flown]
+    out[flown, OBJECT, HEIGHT] = (tall + bottom)[flown]
+    out[flown, SUBJECT, HEIGHT] = np.maximum(tall + bottom + shift, ring)[flown]
     lifted = draw.flies[:, OBJECT] & ~flown & ~container
-    out[lifted, OBJECT, 2] = np.maximum(ring + shift, tall)[lifted]
+    out[lifted, OBJECT, HEIGHT] = np.maximum(ring + shift, tall)[lifted]
     return out
 
 
@@ -158,7 +158,7 @@ def _through(draw: Draw) -> Array:
 
 def _in_hole(draw: Draw, along: NDArray[np.float64]) -> Array:
     """Random places (n, 3) in the object's hole, along its axes where ``along`` (3,) is 1."""
-    room = layouts.HOLE * draw.half[:, OBJECT] - 2 * draw.half[:, SUBJECT, 2, None]
+    room = INNER * draw.half[:, OBJECT] - 2 * draw.half[:, SUBJECT, 2, None]
     return room * draw.rng.uniform(-0.8, 0.8, (len(draw), 3)) * along
 
 
@@ -206,9 +206,9 @@ def _leaning(draw: Draw) -> Array:
     out = layouts.beside(draw, turn, way, np.full(n, 0.001))
     side = np.stack([-np.sin(way), np.cos(way)], axis=-1)
     shift = draw.uniform(-0.6, 0.6) * layouts.reaches(turn[:, OBJECT], draw.half[:, OBJECT], side)
-    out[:, SUBJECT, :2] += side * shift[:, None]
+    out[:, SUBJECT, FLOOR] += side * shift[:, None]
     for _ in range(SLIDES):
-        out[:, SUBJECT, :2] -= layouts.ways(way) * np.minimum(boxes.gap(out), 1.0)[:, None]
+        out[:, SUBJECT, FLOOR] -= layouts.ways(way) * np.minimum(boxes.gap(out), 1.0)[:, None]
     return out
 
 
@@ -231,10 +231,10 @@ def _turned_to(away: bool, tip: bool) -> Callable[[Draw], Array]:
         out = layouts.beside(
             draw, turn, way, draw.uniform(0.05, 1.0) * np.maximum(size, 0.4) + draw.uniform(0, 1) * steep
         )
-        level = out[:, OBJECT, 2] + draw.rng.normal(0, 0.1, n)
+        level = out[:, OBJECT, HEIGHT] + draw.rng.normal(0, 0.1, n)
         flies = draw.flies[:, SUBJECT]
         least = layouts.heights(turn[:, SUBJECT], draw.half[:, SUBJECT])
-        out[flies, SUBJECT, 2] = np.maximum(level, least)[flies]
+        out[flies, SUBJECT, HEIGHT] = np.maximum(level, least)[flies]
         return out
 
     return place
@@ -299,5 +299,5 @@ _PROPOSALS: dict[str, Callable[[Draw], Array]] = {
     "points away": _turned_to(away=True, tip=True),
     "aligned to": _aligned,
     **{name: _direction(_OWN[name], seen=False) for name in DIRECTIONAL},
-    **{name + " (wrt you)": _direction(_FROM_EYE[name], seen=True) for name in DIRECTIONAL},
+    **{relative(name): _direction(_FROM_EYE[name], seen=True) for name in DIRECTIONAL},
 }

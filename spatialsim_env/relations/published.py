@@ -348,10 +348,9 @@ def _check_written(samples: Samples, split: Split, name: str) -> None:
 
 def _partners(pair: NDArray[np.int64]) -> NDArray[np.int64]:
     """The row of each row's partner, -1 where it has none; a number that occurs once has no pair."""
-    order = np.argsort(pair, kind="stable")
-    first = np.flatnonzero((pair[order][:-1] == pair[order][1:]) & (pair[order][1:] >= 0))
+    first, second = records.members(pair).T
     out = np.full(len(pair), -1, np.int64)
-    out[order[first]], out[order[first + 1]] = order[first + 1], order[first]
+    out[first], out[second] = second, first
     return out
 
 

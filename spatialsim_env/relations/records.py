@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from spatialsim_env.relations.vectors import WIDTHS
+from spatialsim_env.relations.vectors import BLOCK, LAYOUT, SIZES, WIDTHS
 
 BOX_KEYS = ("left", "top", "width", "height")  # pixels from the top left
 STATES = ("initialState", "finalState", "finalState2")
@@ -24,12 +24,17 @@ MOST_PIXELS = 1e9  # of a box value; a guard before they become float32
 
 MOST_WHOLE = 2**63 - 1  # of a whole number in extra
 Form = tuple[str, tuple[int, ...]]  # kind and shape of an extra value
+_SIZES = {  # places of the sizes in each vector
+    name: tuple(BLOCK * i + k for i, block in enumerate(blocks) if block == SIZES for k in range(BLOCK))
+    for name, blocks in LAYOUT.items()
+}
 _KINDS = {bool: "truth value", int: "number", float: "number", str: "text"}
 
 # kinds of problems; those of KEPT leave the record where it is
-ZERO_BOX, NO_CAMERA, NO_DEPTH, NO_PICTURE = "zero-size box", "no camera", "no depth", "missing picture"
+ZERO_BOX, FLAT = "zero-size box", "zero size in space"
+NO_CAMERA, NO_DEPTH, NO_PICTURE = "no camera", "no depth", "missing picture"
 NO_STATE, TWICE, ONE_LABEL, ALONE = "no state in the name", "same picture twice", "pair of one label", "no partner"
-KEPT = (ZERO_BOX, NO_CAMERA, NO_DEPTH, NO_PICTURE, NO_STATE, TWICE, ONE_LABEL, ALONE)
+KEPT = (ZERO_BOX, FLAT, NO_CAMERA, NO_DEPTH, NO_PICTURE, NO_STATE, TWICE, ONE_LABEL, ALONE)
 NOT_RECORD, MISSING, PREDICATE, NAME = "not a record", "missing key", "unknown predicate", "unknown object"
 NUMBER, LENGTH, FINITE, LABEL, TEXT = "not a number", "wrong length", "not finite", "not a label", "not a name"
 SIZE, EXTRA = "negative size", "other extra"
@@ -114,7 +119,7 @@ def read(record: Any, predicates: Mapping[str, int], objects: Mapping[str, int])
         label=label,
         boxes=(subject_box, other_box),
         picture_size=(_pixels(record, "width"), _pixels(record, "height")),
-        vectors=tuple(_vector(vectors, name, width) for name, width in WIDTHS.items()),
+        vectors=tuple(_vector(vectors, name, width, odd) for name, width in WIDTHS.items()),
         rgb=_text(_value(record, "rgb"), "rgb"),
         depth=_text(record.get("depth", ""), "depth"),
         camera=record.get("camera_info"),
@@ -202,7 +207,7 @@ def _pixels(record: dict[str, Any], key: str) -> int:
     return value
 
 
-def _vector(vectors: dict[str, Any], name: str, width: int) -> list[float]:
+def _vector(vectors: dict[str, Any], name: str, width: int, odd: list[tuple[str, str]]) -> list[float]:
     values = _value(vectors, name)
     if type(values) is not list or len(values) != width:
         length = len(values) if type(values) is list else type(values).__name__
@@ -216,6 +221,11 @@ def _vector(vectors: dict[str, Any], name: str, width: int) -> list[float]:
         finite = False
     if not finite:
         raise Unreadable(FINITE, f"{name} has numbers that are not finite")
+    least = min(values[place] for place in _SIZES[name])
+    if least < 0:
+        raise Unreadable(SIZE, f"{name} has a size of {least:g}")
+    if least == 0:
+        odd.append((FLAT, f"{name} has a size of 0"))
     return values
 
 
@@ -276,6 +286,14 @@ def pairs(
         which = f"{name!r} from camera {camera}"
         odd += [(row, kind, f"{which}: {len(true)} hold, {len(false)} do not") for row in rows if pair[row] < 0]
     return pair, sorted(odd)
+
+
+def members(pair: ArrayLike) -> NDArray[np.int64]:
+    """Rows (M, 2) of both members of each pair (N,); those with -1, or whose partner is not there, are in none."""
+    pair = np.asarray(pair)
+    order = np.argsort(pair, kind="stable")
+    first = np.flatnonzero((pair[order][1:] == pair[order][:-1]) & (pair[order][1:] >= 0))
+    return np.stack([order[first], order[first + 1]], axis=1)
 
 
 def counted(problems: Sequence[Problem]) -> dict[str, int]:

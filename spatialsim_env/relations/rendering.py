@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spatialsim_env.relations import scene, views
 from spatialsim_env.relations.scene import MOST_PARTS, ROOM, Floats, SceneError
-from spatialsim_env.relations.settling import imported
+from spatialsim_env.relations.settling import import_mujoco
 
 BACKENDS = ("egl", "osmesa")
 N_CONTEXT = 6  # things around the two objects, at most
@@ -95,8 +95,8 @@ def _context(scenes: Floats, rng: np.random.Generator, most: int) -> NDArray[np.
     radius = np.hypot(half[:, 0], half[:, 1])
     clear = np.ones(n, bool)
     for thing in scenes.reshape(-1, scene.N_FEATURES):
-        corners = scene.corners(thing)[:, :2] - thing[scene.CENTER][:2]
-        apart = np.hypot(*(place - thing[scene.CENTER][:2]).T)
+        corners = scene.corners(thing)[:, :2] - thing[scene.FLOOR]
+        apart = np.hypot(*(place - thing[scene.FLOOR]).T)
         clear &= apart > np.hypot(*corners.T).max() + radius + DISTANCE
     for row in range(n):
         before = np.flatnonzero(clear[:row])
@@ -128,7 +128,7 @@ class Renderer:
         width, height = size
         if min(size) < 1 or abs(width * views.HEIGHT - height * views.WIDTH) > views.WIDTH:
             raise SceneError(f"a picture of {width} x {height} pixels; accepted are 16 to 9, such as 320 x 180")
-        self._mujoco = mujoco = imported()
+        self._mujoco = mujoco = import_mujoco()
         self._gl = _opengl(width, height)
         self._gl.make_current()
         self._model = _model(mujoco, size, samples, shadows)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spatialsim_env import rewards
-from spatialsim_env.relations import goals
+from spatialsim_env.relations import goals, predicates
 
 TRUTHS = ("sparse", "dense")
 HIGHEST = 1.0  # of the dense reward; a predicate that holds by a whole unit of its margin holds by enough
@@ -55,6 +55,7 @@ class RelationTruth:
 
     @property
     def success_threshold(self) -> float:
+        """The reward from which on it says achieved."""
         return _VALUES[self.name][1]
 
     def from_margin(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -62,7 +63,8 @@ class RelationTruth:
         return _VALUES[self.name][0](margin)
 
     def __call__(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
-        margins = goals.predicates.margins(*goals.state(achieved))
+        """Goals (B, 77) that are achieved and desired -> (B,)."""
+        margins = predicates.margins(*goals.state(achieved))
         return self.from_margin(goals.least(margins, goals.required(desired)))
 
 

@@ -26,9 +26,9 @@ from spatialsim_env.relations import cameras, scene, vectors
 from spatialsim_env.relations.published import Samples
 from spatialsim_env.relations.records import STATES, RelationDataError, parsed_name
 from spatialsim_env.relations.scene import Floats
+from spatialsim_env.relations.solid_files import ROLES, import_trimesh
 
 CSV_NAMES = ("assignments-contrastive-v1.csv", "assignments-contrastive.csv")
-FULL_NAME = "full.json"
 SOURCE = "these files come with Princeton VL's renderer of Rel3D (github.com/princeton-vl/Rel3D_Render, folder data/)"
 DESCRIPTION, RESULT = 1, 3  # columns of a CSV row; both hold JSON
 NO_DESCRIPTION = "description is not JSON"
@@ -103,9 +103,9 @@ class Annotation:
             FileNotFoundError: a mesh is not there.
             ImportError: trimesh is missing.
         """
-        trimesh = _trimesh()
+        trimesh = import_trimesh()
         out = trimesh.Scene()
-        for role, thing, transform in zip(("subject", "object"), self.things, self._transforms(state), strict=True):
+        for role, thing, transform in zip(ROLES, self.things, self._transforms(state), strict=True):
             out.add_geometry(_mesh(thing, shapes), node_name=role, geom_name=role, transform=transform)
         return out
 
@@ -209,7 +209,7 @@ def _annotation(columns: list[str]) -> Annotation:
         raise error if isinstance(error, RelationDataError) else RelationDataError(str(error)) from None
 
 
-def _json(text: str, what: str) -> dict[str, Any]:
+def _json(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -279,7 +279,7 @@ def read_full(path: str | os.PathLike[str]) -> tuple[list[Picture], list[RowProb
         raise FileNotFoundError(f"no file {path}; {SOURCE}")
     pictures: list[Picture] = []
     problems: list[RowProblem] = []
-    for split, entries in _json(path.read_text(encoding="utf-8"), str(path)).items():
+    for split, entries in _json(path.read_bytes(), str(path)).items():
         if type(entries) is not list:
             raise RelationDataError(f"{path}: {split!r} is a {type(entries).__name__}; accepted are lists of entries")
         for row, entry in enumerate(entries):
@@ -306,7 +306,7 @@ def _mesh(thing: Thing, shapes: str | os.PathLike[str]) -> Any:
     path = thing.mesh_path(shapes)
     if not path.is_file():
         raise FileNotFoundError(f"no mesh {path}; the renderer's README says how to download the shapes")
-    return _trimesh().load_mesh(path, process=False)
+    return import_trimesh().load_mesh(path, process=False)
 
 
 def scenes_of(samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
@@ -326,11 +326,3 @@ def scenes_of(samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64
     turn = to_world[:, :3, :3] @ turn
     observers = np.concatenate([origin, turn[..., 0], turn[..., 1]], axis=-1)
     return vectors.to_scenes(samples.vectors["aligned_absolute"][rows], observers), observers, rows
-
-
-def _trimesh() -> Any:
-    try:
-        import trimesh
-    except ImportError as error:
-        raise ImportError('meshes need trimesh: pip install "spatialsim-env[relations]"') from error
-    return trimesh

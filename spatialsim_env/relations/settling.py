@@ -43,7 +43,7 @@ def settle(
     if flies.shape != (len(scenes), 2):
         raise SceneError(f"flies has shape {flies.shape}; accepted is {(len(scenes), 2)}")
     refuse_penetration(scenes)
-    mujoco = imported()
+    mujoco = import_mujoco()
     out, still = np.array(scenes, np.float64), np.ones(len(scenes), bool)
     for row in np.flatnonzero(~flies.all(axis=1)):
         still[row] = _settle_one(mujoco, out[row], flies[row])
@@ -78,7 +78,7 @@ def refuse_penetration(scenes: Floats) -> None:
         )
 
 
-def imported() -> ModuleType:
+def import_mujoco() -> ModuleType:
     """The module mujoco.
 
     Raises:

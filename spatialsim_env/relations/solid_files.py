@@ -49,10 +49,7 @@ def mesh(objects: scene.Floats) -> Any:
         ImportError: trimesh is missing.
         scene.SceneError: not a scene.
     """
-    try:
-        import trimesh
-    except ImportError as error:
-        raise ImportError('meshes need trimesh: pip install "spatialsim-env[relations]"') from error
+    trimesh = import_trimesh()
     found = boxes(objects)
     out = trimesh.Scene()
     for which, role in enumerate(ROLES):
@@ -63,6 +60,19 @@ def mesh(objects: scene.Floats) -> Any:
             parts.append(trimesh.creation.box(extents=2 * found.half[part], transform=transform))
         out.add_geometry(trimesh.util.concatenate(parts), node_name=role, geom_name=role)
     return out
+
+
+def import_trimesh() -> Any:
+    """trimesh.
+
+    Raises:
+        ImportError: it is missing; the message says how to get it.
+    """
+    try:
+        import trimesh
+    except ImportError as error:
+        raise ImportError('meshes need trimesh: pip install "spatialsim-env[relations]"') from error
+    return trimesh
 
 
 def write_obj(objects: scene.Floats, path: str | os.PathLike[str]) -> None:

@@ -11,15 +11,13 @@ published files the centre is the centroid of the mesh's surface; here it is the
 from __future__ import annotations
 
 from itertools import permutations, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from spatialsim_env.relations import scene
-
-Floats = NDArray[np.floating[Any]]
+from spatialsim_env.relations.scene import Floats
 
 BLOCK = 3  # numbers of a block
 CENTER, ANGLES, ALIGNING, SIZES = "center", "angles", "aligning angles", "sizes"

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from spatialsim_env import rewards
 from spatialsim_env.episodic import Episodic, Observation, check_choice
-from spatialsim_env.relations import goals
+from spatialsim_env.relations import goals, scene
 from spatialsim_env.relations.dynamics import Dynamics
 from spatialsim_env.relations.episodes import Batch, Episodes, judged
-from spatialsim_env.relations.rewards import RelationTruth, resolve
+from spatialsim_env.relations.rewards import WORLD, RelationTruth, resolve
 from spatialsim_env.relations.scene import SceneError
 from spatialsim_env.relations.vocabulary import PREDICATES
 
@@ -25,6 +25,8 @@ class RelationWorlds(Episodic):
     Raises:
         ValueError: unknown names.
     """
+
+    world = WORLD
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class RelationWorlds(Episodic):
             raise SceneError(f"achieved_goal holds {len(achieved)} goals and desired_goal {len(desired)}")
         if not (np.isfinite(achieved).all() and np.isfinite(desired).all()):
             raise SceneError("achieved_goal or desired_goal holds numbers that are not finite")
+        scene.validate(*goals.state(achieved))
 
     def _advanced(self, now: Batch, actions: Any) -> Batch:
         return judged(self.dynamics.step(now.scenes, actions), now.observers, now.required)

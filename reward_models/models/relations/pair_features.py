@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from reward_models.models.relations import shape_features
-from reward_models.models.relations.base import BOX_CENTER, BOX_HALF, BOX_ROTATION, OBJECT, SUBJECT
+from reward_models.models.relations.base import BOX_CENTER, BOX_HALF, BOX_ROTATION, N_BOX, OBJECT, SUBJECT
+from spatialsim_env.relations.scene import KINDS
 
 CLOSE, BEYOND = 0.02, 0.2  # metres: contact, and "beyond" in the observer's frame
 _POINTS = 4  # along each side of a box
@@ -268,9 +269,9 @@ def _fourfold(pair: Pair, first: Tensor, second: Tensor) -> Tensor:
 
 def count() -> tuple[int, int]:
     """Numbers of features that ``own`` and ``seen`` give."""
-    boxes = torch.zeros(1, 2, 15, dtype=torch.float64)
+    boxes = torch.zeros(1, 2, N_BOX, dtype=torch.float64)
     boxes[..., BOX_ROTATION] = torch.eye(3, dtype=torch.float64).flatten()
     boxes[..., BOX_HALF] = 1
     up = torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64)
-    pair = Pair.of(boxes, up, torch.zeros(1, 2, 7, dtype=torch.float64))
+    pair = Pair.of(boxes, up, torch.zeros(1, 2, len(KINDS), dtype=torch.float64))
     return own(pair).shape[1], seen(pair).shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 from relation_splits import split
@@ -134,3 +135,10 @@ def test_a_generated_set_is_trained_on_and_tested(spatialsim, tmp_path):
     assert code == 0
     assert "mean over predicates 0.5000 (0.5000 to 0.5000)" in text
     assert "both of a pair right 0.0000" in text
+
+
+def test_odd_records_are_told(data, capsys):
+    split = published.load(data)
+    odd = published.records.Problem("train", 3, published.records.NAME, "'x' is not in the file's list")
+    commands._tell(replace(split, problems=(odd,)))
+    assert "left out: 1 unknown object" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from relation_splits import PREDICATES, samples, split
 
 from reward_models.relations import evaluation
 from reward_models.relations.training import RelationConfig, train
+from spatialsim_env.relations import records
 
 # two predicates: pairs 0, 1 of the first, pair 2 and a sample without a partner of the second
 PREDICATE = np.array([0, 0, 0, 0, 1, 1, 1])
@@ -55,7 +56,7 @@ def test_the_order_of_samples_does_not_matter(order):
     found = evaluation.pair_accuracy(RIGHT[order], PREDICATE[order], PAIR[order], 2)
     assert found.correct.tolist() == [1, 0]
     assert found.total.tolist() == [2, 1]
-    rows = evaluation.members(PAIR[order])
+    rows = records.members(PAIR[order])
     assert sorted(PAIR[order][rows].tolist()) == [[0, 0], [1, 1], [2, 2]]
 
 

@@ -16,7 +16,7 @@ from reward_models.benchmark.runner import DONE, FAILED, MISSING, RUNNING
 from reward_models.relations import boundaries, evaluation, experiments, rows, runner, test_set, training
 from reward_models.relations.experiments import Run
 from reward_models.relations.runner import Study
-from spatialsim_env.relations import predicates, published, scene
+from spatialsim_env.relations import predicates, published, records, scene
 from spatialsim_env.relations.predicates import REGISTRY
 
 NETWORK = Run("relational", "full", 0, {"epochs": 2})
@@ -96,7 +96,7 @@ def test_a_run_has_its_share_of_the_groups():
     whole = split(90, 30, 12)
     one, other = (Run("relational", data, 3).split(whole) for data in ("c_0.40", "nc_0.40"))
     assert len(one.train) == len(other.train) > 0
-    assert len(evaluation.members(one.train.pair)) > 0
+    assert len(records.members(one.train.pair)) > 0
     for found in (one, other):
         assert training.fingerprint(found.test) == training.fingerprint(whole.test)
         assert not set(found.train.group) & set(found.valid.group)

@@ -10,7 +10,7 @@ import torch
 
 from reward_models import models
 from reward_models.models.relations.base import BOTTOM, BOX_CENTER, BOX_HALF, BOX_ROTATION, LEFT, NEEDS, RIGHT, TOP
-from reward_models.relations.inputs import KINDS, from_samples, from_scenes
+from reward_models.relations.inputs import KINDS, LEAST_HALF, from_samples, from_scenes
 from spatialsim_env.relations import cameras, scene, vectors
 from spatialsim_env.relations.published import Samples
 from spatialsim_env.relations.scene import SceneError
@@ -134,3 +134,10 @@ def test_refusals(samples):
             from_scenes(SCENES, OBSERVERS, 0, (need,), **{name: np.zeros(3)})
     with pytest.raises(SceneError, match="axes that are not perpendicular unit vectors"):
         from_scenes(SCENES * 0, OBSERVERS, 0, ("aligned",))
+
+
+def test_flat_boxes_have_a_least_size(samples):
+    flat = {**samples.vectors, "aligned_absolute": samples.vectors["aligned_absolute"].copy()}
+    flat["aligned_absolute"][:, 6:9] = 0
+    found = from_samples(replace(samples, vectors=flat), ("boxes3d",))
+    assert (found["boxes3d"][:, 0, 12:] == LEAST_HALF).all()

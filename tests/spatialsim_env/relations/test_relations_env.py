@@ -25,6 +25,7 @@ from spatialsim_env.relations.episodes import Episodes
 from spatialsim_env.relations.rewards import TRUTHS, RelationTruth, dense_from_margin
 from spatialsim_env.relations.scene import CENTER, HALF, OBJECT, SUBJECT, SceneError
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
+from spatialsim_env.rewards import TruthReward
 from spatialsim_env.testing import assert_environment, global_random_state
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden_relation_resets.json"
@@ -337,6 +338,23 @@ def test_compute_reward_refuses_nonsense():
     for achieved, desired in ((goal[:-1], goal), (goal, np.stack([goal, goal])), (goal * np.nan, goal)):
         with pytest.raises(SceneError):
             env.compute_reward(achieved, desired, {})
+
+
+@pytest.mark.parametrize("part", [scene.HALF, scene.FRONT, scene.KIND])
+def test_compute_reward_refuses_what_is_no_scene(part):
+    env = make().unwrapped
+    goal = env.reset(seed=0)[0]["achieved_goal"]
+    broken = goal.copy()
+    broken[goals.SCENE][part] = 0
+    with pytest.raises(SceneError, match="scene 0 of 1"):
+        env.compute_reward(broken, goal, {})
+
+
+def test_a_reward_of_another_world_is_refused():
+    with pytest.raises(ValueError, match="judges 2D scenes; the environment has relations in 3D"):
+        make().unwrapped.set_reward(TruthReward())
+    with pytest.raises(ValueError, match="judges relations in 3D; the environment has 2D scenes"):
+        gym.make("spatialsim_env:SpatialSim-Discrim-v0").unwrapped.set_reward(RelationTruth())
 
 
 class Yes:

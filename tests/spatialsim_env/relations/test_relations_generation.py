@@ -251,10 +251,22 @@ def test_a_pair_side_by_side(pairs, tmp_path):
     pytest.importorskip("mujoco")
     image = pytest.importorskip("PIL.Image")
     try:
-        picture_files.draw_pair(pairs, 0, tmp_path / "pair.png", size=(160, 90))
+        picture_files.draw_pairs(pairs, [0], tmp_path / "pair.png", size=(160, 90))
     except picture_files.rendering.RenderingError as error:
         pytest.skip(str(error))
     with image.open(tmp_path / "pair.png") as picture:
         assert picture.size == (322, 90 + picture_files.CAPTION)
     assert picture_files.caption(pairs, 0, 0).endswith(": holds")
     assert ": fails (" in picture_files.caption(pairs, 0, 1)
+
+
+def test_damaged_and_lost_files_of_a_set(tmp_path):
+    made = generate(tmp_path / "set", 6, 0, predicates=FEW, halves=False)
+    whole = _files(made)
+    (made / generation.SCENES).unlink()
+    generate(made, 6, 0, predicates=FEW, halves=False)
+    assert _files(made) == whole
+    for text in ("{", "[]"):
+        (made / generation.MANIFEST).write_text(text)
+        with pytest.raises(RelationDataError, match=r"manifest\.json"):
+            generate(made, 6, 0, predicates=FEW, halves=False)

@@ -432,3 +432,15 @@ def test_names_of_pictures():
     assert records.parsed_name("on - Cup - Desk cam1 rgb.png") is None
     with pytest.raises(records.RelationDataError, match="state is 'before'"):
         records.picture_name("on", "a", "b", "before", 0)
+
+
+def test_sizes_in_space(tmp_path, data):
+    """A flat mesh stays and is named; a negative size is none."""
+    for row, size in ((0, 0.0), (2, -1.0)):
+        data["train"][row]["transform_vector"]["aligned_absolute"][6] = size
+    split = published.load(written(tmp_path, data))
+    assert [(x.index, x.kind) for x in split.problems if x.kind in (records.FLAT, records.SIZE)] == [
+        (0, records.FLAT),
+        (2, records.SIZE),
+    ]
+    assert len(split.train) == 15

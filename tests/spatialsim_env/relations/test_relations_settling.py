@@ -91,4 +91,4 @@ def test_missing_mujoco_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"spatialsim-env\[relations\]"):
-        settling.imported()
+        settling.import_mujoco()
