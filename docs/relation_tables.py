@@ -46,15 +46,6 @@ def study() -> str:
     return f"{_markdown(header, lines)}\n\n{note}"
 
 
-def efficiency() -> str:
-    """Contrastive against non-contrastive samples."""
-    if not (RESULTS / "rows").is_dir():
-        return NOTHING.format("spatialsim rel3d run")
-    table = tables.efficiency(report.read(RESULTS, quick=False))
-    kept = [0, 2, 4, 5, 6, 7]
-    return _markdown([table.columns[k] for k in kept], [[line[k] for k in kept] for line in table.lines])
-
-
 def agents() -> str:
     """Success by the rule of agents on the rule and on learned models, means over seeds."""
     rows = agent.read(RESULTS / "agents")
