@@ -249,7 +249,7 @@ def test_a_full_disk_ends_the_study_without_a_row(here, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for module, function in ((study_work, "evaluate"), (study_rows.os, "fsync")):
+    for module, function in ((study_work, "evaluate"), (os, "fsync")):
         monkeypatch.setattr(module, function, full)
         with pytest.raises(claims.NoSpaceLeft, match="discrim_n3/random was run; no row of it was written"):
             study_runner.run(POLICY, here)
