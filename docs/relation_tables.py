@@ -70,8 +70,8 @@ def agents() -> str:
     counts = ", ".join(f"{len(found)} {REWARDS[kind]}" for kind, found in of.items())
     note = (
         f"Agents: {counts}; {rows[0]['steps']:,} steps of training, {settings['episodes']} episodes of each relation.\n"
-        "An episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commit "
-        f"{rows[0]['commit'][:7]}."
+        "An episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commits "
+        f"{', '.join(dict.fromkeys(row['commit'][:7] for row in rows))}."
     )
     return f"{_markdown(header, lines)}\n\n{note}"
 
