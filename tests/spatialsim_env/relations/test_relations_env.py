@@ -291,7 +291,8 @@ def test_the_reward_reads_boxes_and_required_flags_alone():
 def test_a_goal_of_several_predicates_is_as_far_as_the_farthest():
     dense, sparse = make(reward="dense").unwrapped, make().unwrapped
     achieved, _ = pairs(300)
-    one, other = (np.tile(np.eye(goals.N_GOAL)[INDEX[name]], (300, 1)) for name in ("to the left of (wrt you)", "to the side of"))
+    names = ("to the left of (wrt you)", "to the side of")
+    one, other = (np.tile(np.eye(goals.N_GOAL)[INDEX[name]], (300, 1)) for name in names)
     both = np.maximum(one, other)
     rewards = [dense.compute_reward(achieved, each, None) for each in (one, other, both)]
     assert np.array_equal(rewards[2], np.minimum(rewards[0], rewards[1]))
