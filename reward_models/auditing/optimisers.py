@@ -7,22 +7,19 @@ sparse learned reward there. CMA-ES looks at the order of the scores alone, whic
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from reward_models.auditing.ascent import Restarts, Rows, Scored, Vectors, ascend, evolve
 from reward_models.auditing.judge import Judge, Scenes
 from reward_models.auditing.problems import Problems
 
 FIRST_STEP, LAST_STEP = 0.5, 0.02  # units per step of the ascent, falling as half a cosine
 SPREAD = 2.0  # units, the first deviation of CMA-ES
 RUNS = 2  # of CMA-ES that the budget of a start is cut into, at the least
-MOST_SEED = 2**31  # of CMA-ES
-
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Ends:
+class Ends(Scored):
     """Where an optimiser stopped: at a claim, or at the best candidate of its budget. S starts."""
 
     achieved: Scenes  # (S, n, 10) in the arena
@@ -44,14 +41,9 @@ class Ends:
     evaluations: NDArray[np.int64]  # (S,) candidates that were judged, the start and the end among them
     paths: list[Path]  # of the first starts
 
-    @property
-    def claimed(self) -> NDArray[np.bool_]:
-        """(S,) whether the model says achieved."""
-        return self.score > 0
-
 
 @dataclass
-class Progress:
+class Progress(Scored):
     """The state of an optimiser on all starts; what it is given first are the starts themselves."""
 
     judge: Judge
@@ -68,11 +60,6 @@ class Progress:
         self.score, self.evaluations = np.full(size, -np.inf), np.zeros(size, np.int64)
         self.paths = [Path([], [], []) for _ in range(min(self.n_paths, size))]
         self.offer(np.arange(size), self.achieved[:, None])
-
-    @property
-    def open(self) -> Rows:
-        """The starts that have not come to a claim."""
-        return np.flatnonzero(self.score <= 0)
 
     def offer(self, rows: Rows, candidates: Scenes) -> NDArray[np.float64]:
         """Judge candidates (R, C, n, 10) of some starts, in order up to the first claim; returns all scores (R, C)."""
@@ -109,29 +96,19 @@ def gradient(judge: Judge, problems: Problems, budget: int, n_paths: int = 0) ->
         JudgeError: a score or a gradient that is none.
     """
     progress, moves = Progress(judge, problems, n_paths), problems.moves
-    vectors = torch.from_numpy(moves.vectors(problems.achieved)).requires_grad_()
-    places = vectors.detach().numpy()  # the same memory
+    places = moves.vectors(problems.achieved)
     low, high = moves.bounds(problems.achieved.shape[1]).T
-    adam = torch.optim.Adam([vectors], maximize=True, eps=1e-30, foreach=False)
-    slope = np.zeros_like(places)
-    for step in range(budget - 1):
-        rows = progress.open
-        if not len(rows):
-            break
+
+    def slopes(rows: Rows) -> Vectors:
         here = moves.placed(problems.achieved[rows], places[rows])
-        slope[:] = 0
-        slope[rows] = moves.gradients(judge.gradient(problems.desired[rows], here))
-        vectors.grad = torch.from_numpy(slope)
-        adam.param_groups[0]["lr"] = _step_length(step / (budget - 1))
-        adam.step()
+        return moves.gradients(judge.gradient(problems.desired[rows], here))
+
+    def offer(rows: Rows) -> None:
         np.clip(places, low, high, out=places)
         progress.offer(rows, moves.placed(problems.achieved[rows], places[rows])[:, None])
+
+    ascend(progress, places, budget, (FIRST_STEP, LAST_STEP), slopes, offer)
     return progress.ends()
-
-
-def _step_length(share: float) -> float:
-    """Units per step after a share of the budget."""
-    return LAST_STEP + (FIRST_STEP - LAST_STEP) * (1 + math.cos(math.pi * share)) / 2
 
 
 def search(judge: Judge, problems: Problems, budget: int, rng: np.random.Generator, n_paths: int = 0) -> Ends:
@@ -146,44 +123,23 @@ def search(judge: Judge, problems: Problems, budget: int, rng: np.random.Generat
     Raises:
         JudgeError: a score that is none.
     """
-    progress = Progress(judge, problems, n_paths)
-    runs = [_Runs(problems, row, own, budget // RUNS) for row, own in enumerate(rng.spawn(len(problems)))]
-    used = 1
-    while used < budget:
-        rows = progress.open
-        if not len(rows):
-            break
-        vectors = np.stack([runs[row].ask() for row in rows])[:, : budget - used]
-        used += vectors.shape[1]
-        scores = progress.offer(rows, problems.moves.placed(problems.achieved[rows, None], vectors))
-        for row, asked, values in zip(rows, vectors, scores, strict=True):
-            runs[row].tell(asked, values)
+    progress, moves = Progress(judge, problems, n_paths), problems.moves
+    bounds = moves.bounds(problems.achieved.shape[1])
+
+    def within(scene: Scenes) -> Vectors:
+        return np.clip(moves.vectors(scene), *bounds.T)
+
+    def again(row: int, numbers: np.random.Generator) -> Vectors:
+        return within(problems.again(row, numbers))
+
+    runs = [
+        Restarts(within(problems.achieved[row]), partial(again, row), SPREAD, budget // RUNS, own, bounds)
+        for row, own in enumerate(rng.spawn(len(problems)))
+    ]
+    evolve(
+        progress,
+        runs,
+        budget,
+        lambda rows, vectors: progress.offer(rows, moves.placed(problems.achieved[rows, None], vectors)),
+    )
     return progress.ends()
-
-
-class _Runs:
-    """CMA-ES from one start, again and again."""
-
-    def __init__(self, problems: Problems, row: int, rng: np.random.Generator, length: int) -> None:
-        self.problems, self.row, self.rng, self.length = problems, row, rng, length
-        self._begin(problems.achieved[row])
-
-    def _begin(self, scene: Scenes) -> None:
-        from cmaes import CMA
-
-        moves, seed = self.problems.moves, int(self.rng.integers(MOST_SEED))
-        bounds = moves.bounds(len(scene))
-        mean = np.clip(moves.vectors(scene), *bounds.T)
-        self.cma = CMA(mean, SPREAD, bounds=bounds, n_max_resampling=1, seed=seed)
-
-    def ask(self) -> NDArray[np.float64]:
-        """The candidates of a generation, (C, d)."""
-        return np.stack([self.cma.ask() for _ in range(self.cma.population_size)])
-
-    def tell(self, vectors: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
-        """What they are worth; an unfinished generation, the last of the budget, is of no more use."""
-        if len(vectors) < self.cma.population_size:
-            return
-        self.cma.tell(list(zip(vectors, (-scores).tolist(), strict=True)))
-        if self.cma.should_stop() or self.cma.generation * self.cma.population_size >= self.length:
-            self._begin(self.problems.again(self.row, self.rng))

@@ -7,13 +7,13 @@ here is a reward of the sparse learned reward there. A candidate with an overlap
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from reward_models.auditing.ascent import Restarts, Rows, Scored, Vectors, ascend, evolve
 from reward_models.relations.judge import N_POSE, Array, RelationJudge, posed
 from spatialsim_env.relations import boxes
 from spatialsim_env.relations.dynamics import TOUCHING, fitted
@@ -25,7 +25,6 @@ SPREAD = 0.3  # metres, the first deviation of CMA-ES
 AROUND = 1.5  # metres along x and y from the object that a run of CMA-ES begins within, and its height at most
 RUNS = 4  # of CMA-ES that the budget of a start is cut into, at the least
 OVERLAP = 1e3  # what an overlap costs in CMA-ES, beside its depth in metres
-MOST_SEED = 2**31  # of CMA-ES
 LEAST_SCORE = -1e9  # of a start that has no candidate without an overlap
 
 
@@ -46,7 +45,7 @@ class Starts:
 
 
 @dataclass(frozen=True)
-class Ends:
+class Ends(Scored):
     """Where an optimiser stopped: at a claim, or at the best candidate of its budget."""
 
     starts: Starts
@@ -54,14 +53,9 @@ class Ends:
     score: NDArray[np.float64]  # (S,)
     evaluations: NDArray[np.int64]  # (S,) candidates that were judged, the start and the end among them
 
-    @property
-    def claimed(self) -> NDArray[np.bool_]:
-        """(S,) whether the model says that the predicate holds."""
-        return self.score > 0
-
 
 @dataclass
-class Progress:
+class Progress(Scored):
     """The state of an optimiser on all starts; what it is given first are the starts themselves."""
 
     judge: RelationJudge
@@ -75,11 +69,6 @@ class Progress:
         self.scenes = self.starts.scenes.copy()
         self.score, self.evaluations = np.full(size, LEAST_SCORE), np.zeros(size, np.int64)
         self.offer(np.arange(size), self.starts.poses()[:, None])
-
-    @property
-    def open(self) -> NDArray[np.intp]:
-        """The starts that have not come to a claim."""
-        return np.flatnonzero(self.score <= 0)
 
     def placed(self, rows: Array, vectors: Array) -> NDArray[np.float32]:
         """Scenes (R, 2, 19) of some starts with what vectors (R, 6) say, as an environment would hold them."""
@@ -128,29 +117,18 @@ def gradient(judge: RelationJudge, starts: Starts, budget: int) -> Ends:
     Raises:
         JudgeError: a score or a gradient that is none.
     """
-    progress = Progress(judge, starts)
-    vectors = torch.from_numpy(starts.poses()).requires_grad_()
-    places = vectors.detach().numpy()  # the same memory
-    adam = torch.optim.Adam([vectors], maximize=True, eps=1e-30, foreach=False)
-    slope = np.zeros_like(places)
-    for step in range(budget - 1):
-        rows = progress.open
-        if not len(rows):
-            break
-        slope[:] = 0
-        here = judge.gradient(starts.scenes[rows], starts.observers[rows], starts.which[rows], places[rows] / _UNITS)
-        slope[rows] = here / _UNITS
-        vectors.grad = torch.from_numpy(slope)
-        adam.param_groups[0]["lr"] = _step_length(step / (budget - 1))
-        adam.step()
+    progress, places = Progress(judge, starts), starts.poses()
+
+    def slopes(rows: Rows) -> Vectors:
+        told = starts.scenes[rows], starts.observers[rows], starts.which[rows]
+        return judge.gradient(*told, places[rows] / _UNITS) / _UNITS
+
+    def offer(rows: Rows) -> None:
         places[rows, :3] = progress.placed(rows, places[rows])[:, SUBJECT, CENTER]
         progress.offer(rows, places[rows][:, None])
+
+    ascend(progress, places, budget, (FIRST_STEP, LAST_STEP), slopes, offer)
     return progress.ends()
-
-
-def _step_length(share: float) -> float:
-    """Metres per step after a share of the budget."""
-    return LAST_STEP + (FIRST_STEP - LAST_STEP) * (1 + math.cos(math.pi * share)) / 2
 
 
 def search(judge: RelationJudge, starts: Starts, budget: int, rng: np.random.Generator) -> Ends:
@@ -164,51 +142,18 @@ def search(judge: RelationJudge, starts: Starts, budget: int, rng: np.random.Gen
     Raises:
         JudgeError: a score that is none.
     """
-    progress = Progress(judge, starts)
-    first = starts.poses()
+    progress, first = Progress(judge, starts), starts.poses()
     runs = [
-        _Runs(starts.scenes[row], first[row], own, budget // RUNS) for row, own in enumerate(rng.spawn(len(starts)))
+        Restarts(first[row], partial(_about_the_object, starts.scenes[row]), SPREAD, budget // RUNS, own)
+        for row, own in enumerate(rng.spawn(len(starts)))
     ]
-    used = 1
-    while used < budget:
-        rows = progress.open
-        if not len(rows):
-            break
-        vectors = np.stack([runs[row].ask() for row in rows])[:, : budget - used]
-        used += vectors.shape[1]
-        values = progress.offer(rows, vectors)
-        for row, asked, scores in zip(rows, vectors, values, strict=True):
-            runs[row].tell(asked, scores)
+    evolve(progress, runs, budget, progress.offer)
     return progress.ends()
 
 
-class _Runs:
-    """CMA-ES from one start, again and again."""
-
-    def __init__(self, scene: NDArray[np.float32], vector: Array, rng: np.random.Generator, length: int) -> None:
-        self.scene, self.rng, self.length = scene, rng, length
-        self._begin(vector)
-
-    def _begin(self, vector: Array) -> None:
-        from cmaes import CMA
-
-        self.cma = CMA(vector, SPREAD, n_max_resampling=1, seed=int(self.rng.integers(MOST_SEED)))
-
-    def _elsewhere(self) -> NDArray[np.float64]:
-        """A pose about the object, (6,)."""
-        center = self.scene[OBJECT, CENTER] + self.rng.uniform(-AROUND, AROUND, 3)
-        center[2] = self.rng.uniform(0, min(AROUND, ROOM[2]))
-        turn = self.rng.uniform(-np.pi, np.pi, 3) * (0.25, 0.25, 1.0)  # mostly about the vertical
-        return np.concatenate([center, turn * METRES_PER_RADIAN])
-
-    def ask(self) -> NDArray[np.float64]:
-        """The candidates of a generation, (C, 6)."""
-        return np.stack([self.cma.ask() for _ in range(self.cma.population_size)])
-
-    def tell(self, vectors: Array, scores: Array) -> None:
-        """What they are worth; an unfinished generation, the last of the budget, is of no more use."""
-        if len(vectors) < self.cma.population_size:
-            return
-        self.cma.tell(list(zip(vectors, (-scores).tolist(), strict=True)))
-        if self.cma.should_stop() or self.cma.generation * self.cma.population_size >= self.length:
-            self._begin(self._elsewhere())
+def _about_the_object(scene: NDArray[np.float32], rng: np.random.Generator) -> Vectors:
+    """A pose about the object, (6,)."""
+    center = scene[OBJECT, CENTER] + rng.uniform(-AROUND, AROUND, 3)
+    center[2] = rng.uniform(0, min(AROUND, ROOM[2]))
+    turn = rng.uniform(-np.pi, np.pi, 3) * (0.25, 0.25, 1.0)  # mostly about the vertical
+    return np.concatenate([center, turn * METRES_PER_RADIAN])
