@@ -11,7 +11,7 @@ import copy
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,7 +30,62 @@ from spatialsim_env.scene import SHAPE, SIZE, SceneError, as_batch, present, val
 KINDS = ("sparse", "dense")
 
 
-class LearnedModel:
+class Trained:
+    """A trained network that judges numpy arrays, in float64. It keeps a copy of its own, which nothing changes.
+
+    A copy of it is it itself; a pickle carries what it was loaded by, or its weights where it is in no file.
+    """
+
+    def __init__(self, model: Any, task: Mapping[str, Any] | None, source: str | os.PathLike[str] | None) -> None:
+        self._module = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
+        self.task = dict(task or {})
+        self.source = None if source is None else settled(source)
+
+    @property
+    def module(self) -> Any:
+        """The network itself, in float64."""
+        return self._module
+
+    @property
+    def kind(self) -> str:
+        """Name of the model in the registry."""
+        return self._module.kind
+
+    @classmethod
+    def loaded(cls, path_or_name: str | os.PathLike[str]) -> Any:
+        """The model of a name of the hub, "hub:NAME", or of its folder or one of its two files.
+
+        Raises:
+            checkpoint.CheckpointError: a file is missing, damaged or not a model of this kind; an unknown name.
+        """
+        source = settled(path_or_name)
+        stored = shipped.load(source) if shipped.is_name(source) else checkpoint.load(source)
+        cls._check(stored.model, source)
+        return cls(stored.model, stored.task, source)
+
+    @classmethod
+    def _check(cls, model: Any, source: str) -> None:
+        """Refuse a stored model that judges other things."""
+
+    @classmethod
+    def _rebuilt(
+        cls, kind: str, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], task: Mapping[str, Any]
+    ) -> Any:
+        model = models.create(kind, settings).double()
+        model.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+        return cls(model, task, None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Trained:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.source is not None:
+            return type(self).loaded, (self.source,)
+        weights = {name: value.numpy() for name, value in self._module.state_dict().items()}
+        return type(self)._rebuilt, (self.kind, self._module.config.to_json(), weights, self.task)
+
+
+class LearnedModel(Trained):
     """A trained model that judges numpy scenes. It keeps a copy of its own, which nothing changes.
 
     Args:
@@ -41,20 +96,17 @@ class LearnedModel:
     def __init__(
         self, model: RewardModel, task: Mapping[str, Any] | None = None, source: str | os.PathLike[str] | None = None
     ) -> None:
-        self._module = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
+        super().__init__(model, task, source)
         self._scorer = scorer_of(self._module)
-        self.task = dict(task or {})
-        self.source = None if source is None else settled(source)
 
-    @property
-    def module(self) -> RewardModel:
-        """The network itself, in float64."""
-        return self._module
-
-    @property
-    def kind(self) -> str:
-        """Name of the model in the registry."""
-        return self._module.kind
+    @classmethod
+    def _check(cls, model: Any, source: str) -> None:
+        """Refuse a model of relations, which judges other things than arrangements."""
+        if model.kind not in models.REGISTRY:
+            raise checkpoint.CheckpointError(
+                f"{source} is a model of relations in 3D, {model.kind!r}; accepted here is a model of scenes: "
+                f"{', '.join(models.REGISTRY)}. Relations have rewards of their own, in reward_models.relations"
+            )
 
     @property
     def two_inputs(self) -> bool:
@@ -111,15 +163,6 @@ class LearnedModel:
             parts = [self._module.score(*(x[i : i + step] for x in tensors)) for i in range(0, size, step)]
             return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> LearnedModel:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self.source is not None:
-            return load, (self.source,)
-        weights = {name: value.numpy() for name, value in self._module.state_dict().items()}
-        return _rebuild, (self.kind, self._module.config.to_json(), weights, self.task)
-
 
 def load(path_or_name: str | os.PathLike[str]) -> LearnedModel:
     """A trained model: "hub:NAME" for one that comes with the package, else its folder or one of its two files.
@@ -127,10 +170,7 @@ def load(path_or_name: str | os.PathLike[str]) -> LearnedModel:
     Raises:
         checkpoint.CheckpointError: a file is missing, damaged or not a model; a name that the hub does not have.
     """
-    source = settled(path_or_name)
-    stored = shipped.load(source) if shipped.is_name(source) else checkpoint.load(source)
-    _require_scenes(stored.model.kind, source)
-    return LearnedModel(stored.model, stored.task, source)
+    return LearnedModel.loaded(path_or_name)
 
 
 class LearnedReward:
@@ -150,13 +190,14 @@ class LearnedReward:
 
     success_threshold = -0.5
     world = SCENES
+    Model: ClassVar[type[Trained]] = LearnedModel  # what it is made of
 
-    def __init__(self, model: LearnedModel | str | os.PathLike[str], kind: str = "sparse") -> None:
+    def __init__(self, model: Any, kind: str = "sparse") -> None:
         if kind not in KINDS:
             raise ValueError(f"a learned reward is {kind!r}; accepted are {', '.join(KINDS)}")
         self.kind = kind
-        self._model: LearnedModel | None = None
-        if isinstance(model, LearnedModel):
+        self._model: Any = None
+        if isinstance(model, self.Model):
             self._model, self.source = model, model.source
         else:
             self.source = settled(model)
@@ -175,11 +216,11 @@ class LearnedReward:
         return base if self.kind == "sparse" else f"{base}:{self.kind}"
 
     @property
-    def model(self) -> LearnedModel:
+    def model(self) -> Any:
         """The model, loaded if it is not yet."""
         if self._model is None:
             assert self.source is not None
-            self._model = load(self.source)
+            self._model = self.Model.loaded(self.source)
         return self._model
 
     def __call__(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
@@ -256,15 +297,6 @@ def _reward_of(source: str, model: str, kind: str) -> LearnedReward:
     return RelationReward(source, kind)
 
 
-def _require_scenes(kind: str, source: str) -> None:
-    """Refuse a model of relations, which judges other things than arrangements."""
-    if kind not in models.REGISTRY:
-        raise checkpoint.CheckpointError(
-            f"{source} is a model of relations in 3D, {kind!r}; accepted here is a model of scenes: "
-            f"{', '.join(models.REGISTRY)}. Relations have rewards of their own, in reward_models.relations"
-        )
-
-
 def settled(source: str | os.PathLike[str]) -> str:
     """A name of the hub, or the folder of a model as it is found from every working directory."""
     text = os.fspath(source)
@@ -282,11 +314,3 @@ def _comparable(achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.boo
     counts = [np.einsum("bnk->bk", scenes[..., SHAPE]) for scenes in (achieved, desired)]
     sized = [((scenes[..., SIZE] > 0) == present(scenes)).all(axis=1) for scenes in (achieved, desired)]
     return (counts[0] == counts[1]).all(axis=-1) & counts[0].any(axis=-1) & sized[0] & sized[1]
-
-
-def _rebuild(
-    kind: str, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], task: Mapping[str, Any]
-) -> LearnedModel:
-    model = models.create(kind, settings).double()
-    model.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
-    return LearnedModel(model, task)

@@ -7,7 +7,6 @@ positive.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -20,8 +19,7 @@ from torch import Tensor
 
 from reward_models import checkpoint, models
 from reward_models.evaluation import one_thread
-from reward_models.hub import shipped
-from reward_models.learned_reward import KINDS, LearnedReward, settled
+from reward_models.learned_reward import LearnedReward, Trained
 from reward_models.models import RelationModel
 from reward_models.relations.inputs import from_scenes
 from spatialsim_env.relations import goals
@@ -33,7 +31,7 @@ READABLE = ("boxes3d", "raw", "aligned")  # what a model may need that a scene o
 AT_ONCE = 4096  # scenes judged at a time
 
 
-class LearnedRelation:
+class LearnedRelation(Trained):
     """A trained model of relations that judges numpy scenes. It keeps a copy of its own, which nothing changes.
 
     Args:
@@ -53,14 +51,15 @@ class LearnedRelation:
                 f"{model.kind} needs {', '.join(lacking)}, which a scene of boxes does not have; "
                 f"accepted are models that need {', '.join(READABLE)}"
             )
-        self.module = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
-        self.task = dict(task or {})
-        self.source = None if source is None else settled(source)
+        super().__init__(model, task, source)
 
-    @property
-    def kind(self) -> str:
-        """Name of the model in the registry."""
-        return self.module.kind
+    @classmethod
+    def _check(cls, model: Any, source: str) -> None:
+        """Refuse a model of 2D scenes."""
+        if not isinstance(model, RelationModel):
+            raise checkpoint.CheckpointError(
+                f"{source} is a model of 2D scenes, {model.kind!r}; accepted here are {', '.join(models.RELATIONS)}"
+            )
 
     @property
     def predicates(self) -> tuple[str, ...]:
@@ -109,15 +108,6 @@ class LearnedRelation:
             rows, eyes = (np.asarray(x, np.float64) for x in (scenes, observers))
             return self.module(from_scenes(rows, eyes, which, self.module.needs, dtype=torch.float64))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> LearnedRelation:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self.source is not None:
-            return load, (self.source,)
-        weights = {name: value.numpy() for name, value in self.module.state_dict().items()}
-        return _rebuild, (self.kind, self.module.config.to_json(), weights, self.task)
-
 
 def load(path_or_name: str | os.PathLike[str]) -> LearnedRelation:
     """A trained model of relations: "hub:NAME", else its folder or one of its two files.
@@ -126,13 +116,7 @@ def load(path_or_name: str | os.PathLike[str]) -> LearnedRelation:
         checkpoint.CheckpointError: a file is missing, damaged or not a model of relations; an unknown name.
         ValueError: a model that scenes have too little for.
     """
-    source = settled(path_or_name)
-    stored = shipped.load(source) if shipped.is_name(source) else checkpoint.load(source)
-    if not isinstance(stored.model, RelationModel):
-        raise checkpoint.CheckpointError(
-            f"{source} is a model of 2D scenes, {stored.model.kind!r}; accepted here are {', '.join(models.RELATIONS)}"
-        )
-    return LearnedRelation(stored.model, stored.task, source)
+    return LearnedRelation.loaded(path_or_name)
 
 
 class RelationReward(LearnedReward):
@@ -151,24 +135,7 @@ class RelationReward(LearnedReward):
     """
 
     world = WORLD
-
-    def __init__(self, model: LearnedRelation | str | os.PathLike[str], kind: str = "sparse") -> None:
-        if kind not in KINDS:
-            raise ValueError(f"a learned reward is {kind!r}; accepted are {', '.join(KINDS)}")
-        self.kind = kind
-        self._model: Any = None
-        if isinstance(model, LearnedRelation):
-            self._model, self.source = model, model.source
-        else:
-            self.source = settled(model)
-
-    @property
-    def model(self) -> Any:
-        """The model, loaded if it is not yet."""
-        if self._model is None:
-            assert self.source is not None
-            self._model = load(self.source)
-        return self._model
+    Model = LearnedRelation
 
     def __call__(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
         """Goals (B, 77) that are achieved and desired -> (B,).
@@ -191,11 +158,3 @@ class RelationReward(LearnedReward):
         logits = np.full(flags.shape, np.inf)
         logits[rows, which] = self.model.score(scenes[rows], observers[rows], which)
         return goals.least(logits, flags)
-
-
-def _rebuild(
-    kind: str, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], task: Mapping[str, Any]
-) -> LearnedRelation:
-    model: Any = models.create(kind, settings)
-    model.double().load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
-    return LearnedRelation(model, task)
