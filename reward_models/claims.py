@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import errno
 import traceback
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
 PATIENCE = 0.3  # seconds for which a lock may be held by someone who only looks whether it is
 FOREVER = -1.0  # seconds, as filelock counts them
+TRACEBACK = "error.txt"  # in the work folder of a run that failed
+T = TypeVar("T")
 
 
 class NoSpaceLeft(OSError):
@@ -55,3 +58,36 @@ def refuse_full_disk(error: BaseException, name: str) -> None:
 def last_line(error: Exception) -> str:
     """What a row says of an error: the last line of its traceback."""
     return traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+
+
+def recorded(
+    name: str, folder: Path, done: Callable[[], T], failed: Callable[[str], T], write: Callable[[T], object]
+) -> T:
+    """Do a run and write what became of it, as its last act; its traceback stays in its work folder if it fails.
+
+    Args:
+        name: of the run, for errors.
+        folder: of its work.
+        done: does it, and returns its row.
+        failed: the row of an error, given its last line.
+        write: writes the row.
+
+    Returns:
+        The row that was written.
+
+    Raises:
+        NoSpaceLeft: the disk is full.
+        OSError: the row or the traceback cannot be written.
+    """
+    try:
+        try:
+            row = done()
+        except Exception as error:
+            refuse_full_disk(error, name)
+            (folder / TRACEBACK).write_text(traceback.format_exc())
+            row = failed(last_line(error))
+        write(row)
+    except OSError as error:
+        refuse_full_disk(error, name)
+        raise
+    return row

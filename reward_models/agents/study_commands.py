@@ -59,26 +59,18 @@ def run(
     here = study_runner.Study(_results(quick, results), work or (QUICK_WORK if quick else WORK), quick, retry)
     here.check(chosen)
     do = partial(study_runner.run, here=here)
-    states: Counter[str] = Counter()
-    for outcome in map(do, chosen) if jobs == 1 else launch.in_parallel(do, chosen, jobs):
-        states[outcome.state] += 1
-        print(f"[{states.total():{len(str(len(chosen)))}} of {len(chosen)}] {_line(outcome)}", flush=True)
-    print(", ".join(f"{number} {state}" for state, number in states.items()))
-    if states[FAILED]:
+    ended = map(do, chosen) if jobs == 1 else launch.in_parallel(do, chosen, jobs)
+    if launch.told(ended, len(chosen), _figures)[FAILED]:
         raise typer.Exit(1)
 
 
-def _line(outcome: Outcome) -> str:
-    """What became of a run."""
+def _figures(outcome: Outcome) -> str:
+    """What a run found."""
     row = outcome.row
-    if row is None:
-        return f"{outcome.run}: another process is at it"
-    if row["error"] is not None:
-        when = "failed" if outcome.new else "failed before (--retry runs it again)"
-        return f"{outcome.run}: {when}, {row['error']}"
+    assert row is not None
     shares = {"truly achieved": row["evaluation"].get("success"), "accuracy on 3-8": row["accuracy"].get("3-8")}
     said = [f"{title} {found['hits'] / found['total']:.3f}" for title, found in shares.items() if found is not None]
-    return f"{outcome.run}: {', '.join(said)}, {row['seconds']:.0f} s" + ("" if outcome.new else ", there already")
+    return f"{', '.join(said)}, {row['seconds']:.0f} s" + ("" if outcome.new else ", there already")
 
 
 @study_app.command("status")

@@ -97,17 +97,7 @@ def of_run(results: Path, run: Run) -> Row | None:
     Raises:
         RowError: the file is damaged, or holds a row of another version or of another run than the study says.
     """
-    path = path_of(results, run)
-    if not path.exists():
-        return None
-    row = _read(path)
-    wrong = _problems(row, run)
-    if wrong:
-        raise RowError(
-            f"{path} holds another run than the study at version {study.VERSION}: {named(wrong)}; give another folder "
-            "of results, or remove the file and it is run again"
-        )
-    return row
+    return benchmark_rows.of_study(path_of(results, run), _read, lambda row: _problems(row, run), study.VERSION)
 
 
 def read(results: Path, *, quick: bool = False) -> list[Row]:

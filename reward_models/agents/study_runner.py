@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -27,8 +26,9 @@ from reward_models import claims
 from reward_models.agents import study, study_rows, study_work
 from reward_models.agents.study import Run
 from reward_models.agents.study_rows import Row
-from reward_models.benchmark.runner import CLAIMS, DONE, FAILED, MISSING, RUNNING, TRACEBACK
+from reward_models.benchmark.runner import CLAIMS, DONE, FAILED, MISSING, RUNNING
 from reward_models.checks import read_object
+from reward_models.claims import TRACEBACK
 from reward_models.evaluation import one_thread
 from spatialsim_env.files import replaced
 
@@ -166,16 +166,12 @@ def _run_claimed(what: Run, here: Study) -> Outcome:
     if (folder / TRACEBACK).exists():
         shutil.rmtree(folder)
     here.begin(what)
-    try:
-        try:
-            with one_thread():
-                row = study_rows.row_of(what, **study_work.done(what, here))
-        except Exception as error:
-            claims.refuse_full_disk(error, what.id)
-            (folder / TRACEBACK).write_text(traceback.format_exc())
-            row = study_rows.row_of(what, error=claims.last_line(error))
-        study_rows.write(here.results, what, row)
-    except OSError as error:
-        claims.refuse_full_disk(error, what.id)
-        raise
+    with one_thread():
+        row = claims.recorded(
+            what.id,
+            folder,
+            lambda: study_rows.row_of(what, **study_work.done(what, here)),
+            lambda line: study_rows.row_of(what, error=line),
+            lambda made: study_rows.write(here.results, what, made),
+        )
     return Outcome(what.id, DONE if row["error"] is None else FAILED, row, new=True)

@@ -5,6 +5,7 @@ The ids, the claims and the rows are the same everywhere, so any number of launc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -176,6 +177,36 @@ def follow(found: Iterable[Outcome], total: int, say: Callable[[str], None] = pr
         say(f"[{len(seen):{len(str(total))}} of {total}] {line(outcome)}")
     say(summary(seen))
     return seen
+
+
+def told(ended: Iterable[Any], total: int, figures: Callable[[Any], str]) -> Counter[str]:
+    """Say a line for each run of one row that ends, and at the end how many are in which state.
+
+    Args:
+        ended: outcomes with ``run``, ``state``, ``row`` and ``new``.
+        total: how many there will be.
+        figures: what is said of one that has a row without an error.
+
+    Returns:
+        How many are in which state.
+    """
+    states: Counter[str] = Counter()
+    for outcome in ended:
+        states[outcome.state] += 1
+        said = _without_figures(outcome) or figures(outcome)
+        print(f"[{states.total():{len(str(total))}} of {total}] {outcome.run}: {said}", flush=True)
+    print(", ".join(f"{number} {state}" for state, number in states.items()))
+    return states
+
+
+def _without_figures(outcome: Any) -> str | None:
+    """What became of a run that has none."""
+    if outcome.row is None:
+        return "another process is at it"
+    if outcome.row["error"] is None:
+        return None
+    when = "failed" if outcome.new else "failed before (--retry runs it again)"
+    return f"{when}, {outcome.row['error']}"
 
 
 def line(outcome: Outcome) -> str:

@@ -61,17 +61,8 @@ def write(results: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
     drawings = _drawings(known)
     shown = _tables(known)
     left = outstanding(known, cells)
-    for table in (*shown, left, tables.runs(known)):
-        put(folder / "tables" / f"{table.name}.csv", table.csv().encode())
-    for drawing in drawings:
-        if drawing.png is None:
-            (folder / drawing.path).unlink(missing_ok=True)
-        else:
-            put(folder / drawing.path, drawing.png)
     text = _markdown(known, cells, shown, drawings, left)
-    put(folder / PAGE, page(text, {drawing.path: drawing.png or b"" for drawing in drawings}).encode())
-    put(folder / MARKDOWN, text.encode())
-    return folder / MARKDOWN
+    return put_all(folder, [*shown, left, tables.runs(known)], drawings, text)
 
 
 def _require_packages() -> None:
@@ -88,6 +79,20 @@ def put(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all."""
     with replaced(path) as temporary:
         temporary.write_bytes(content)
+
+
+def put_all(folder: Path, tables: Sequence[Table], drawings: Sequence[Drawing], text: str) -> Path:
+    """Write the parts of a report, the Markdown last; returns its path. What could not be drawn is removed."""
+    for table in tables:
+        put(folder / "tables" / f"{table.name}.csv", table.csv().encode())
+    for drawing in drawings:
+        if drawing.png is None:
+            (folder / drawing.path).unlink(missing_ok=True)
+        else:
+            put(folder / drawing.path, drawing.png)
+    put(folder / PAGE, page(text, {drawing.path: drawing.png or b"" for drawing in drawings}).encode())
+    put(folder / MARKDOWN, text.encode())
+    return folder / MARKDOWN
 
 
 def _tables(known: Results) -> list[Table]:

@@ -26,7 +26,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -111,6 +111,31 @@ def read_file(path: Path, entries: Mapping[str, Any] | None = None) -> list[Row]
     if not rows:
         raise RowError(f"{path} is damaged: it is empty; {_REMEDY}")
     return rows
+
+
+def of_study(
+    path: Path, read: Callable[[Path], Row], problems: Callable[[Row], Sequence[str]], version: int
+) -> Row | None:
+    """The row in a file of one run of a study, None if there is none yet.
+
+    Args:
+        read: reads the file, and refuses a damaged one.
+        problems: how a row differs from what the study says.
+        version: of the study.
+
+    Raises:
+        RowError: the file is damaged, or holds a row of another version or of another run than the study says.
+    """
+    if not path.exists():
+        return None
+    row = read(path)
+    wrong = problems(row)
+    if wrong:
+        raise RowError(
+            f"{path} holds another run than the study at version {version}: {named(wrong)}; give another folder of "
+            "results, or remove the file and it is run again"
+        )
+    return row
 
 
 _REMEDY = "remove it, and its runs are made again"

@@ -15,7 +15,6 @@ import json
 import math
 import shutil
 import time
-import traceback
 import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -31,7 +30,7 @@ from reward_models import claims, evaluation, stored_sets
 from reward_models.benchmark import experiments, heat_map, rows, rules
 from reward_models.benchmark.experiments import DATA_SEED, Cell, RuleCell, TrainedCell
 from reward_models.benchmark.rows import Row
-from reward_models.claims import PATIENCE, last_line, refuse_full_disk
+from reward_models.claims import PATIENCE, TRACEBACK
 from reward_models.models import RewardModel
 from reward_models.training import DamagedState, EpochLog, read_logs, train_together
 from reward_models.training_config import VALID
@@ -41,7 +40,7 @@ from spatialsim_env.scene import TURN
 from spatialsim_env.tasks import Samples
 
 DONE, FAILED, RUNNING, MISSING = STATES = ("done", "failed", "running", "missing")
-CLAIMS, TRACEBACK = ".claims", "error.txt"
+CLAIMS = ".claims"
 
 
 @dataclass(frozen=True)
@@ -173,17 +172,13 @@ def _run_claimed(cell: Cell, bench: Bench, progress: bool | None) -> Outcome:
     if (folder / TRACEBACK).exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        try:
-            found = _rows(cell, bench, folder, progress)
-        except Exception as error:
-            refuse_full_disk(error, cell.name)
-            (folder / TRACEBACK).write_text(traceback.format_exc())
-            found = [_row(cell, bench, seed, error=last_line(error)) for seed in cell.seeds]
-        rows.write(bench.results, cell, found)
-    except OSError as error:
-        refuse_full_disk(error, cell.name)
-        raise
+    found = claims.recorded(
+        cell.name,
+        folder,
+        lambda: _rows(cell, bench, folder, progress),
+        lambda line: [_row(cell, bench, seed, error=line) for seed in cell.seeds],
+        lambda made: rows.write(bench.results, cell, made),
+    )
     if not (folder / TRACEBACK).exists():
         shutil.rmtree(folder, ignore_errors=True)
     return _outcome(cell, found, new=True, seconds=time.perf_counter() - start)

@@ -210,27 +210,19 @@ def run(
         return
     do = partial(runner.run, here=here)
     alone = partial(runner.run, here=here, progress=None)
-    states: Counter[str] = Counter()
-    for outcome in map(alone, chosen) if at_once == 1 else launch.in_parallel(do, chosen, at_once, backend):
-        states[outcome.state] += 1
-        print(f"[{states.total():{len(str(len(chosen)))}} of {len(chosen)}] {_line(outcome)}", flush=True)
-    print(", ".join(f"{number} {state}" for state, number in states.items()))
-    if states[FAILED]:
+    ended = map(alone, chosen) if at_once == 1 else launch.in_parallel(do, chosen, at_once, backend)
+    if launch.told(ended, len(chosen), _figures)[FAILED]:
         raise typer.Exit(1)
 
 
-def _line(outcome: Outcome) -> str:
-    """What became of a run."""
+def _figures(outcome: Outcome) -> str:
+    """What a run found."""
     row = outcome.row
-    if row is None:
-        return f"{outcome.run}: another process is at it"
-    if row["error"] is not None:
-        when = "failed" if outcome.new else "failed before (--retry runs it again)"
-        return f"{outcome.run}: {when}, {row['error']}"
+    assert row is not None
     test, epochs = row["accuracy"]["test"], len(row["log"])
     said = f"accuracy {test['mean']:.4f}" + ("" if test["pair_mean"] is None else f", pairs {test['pair_mean']:.4f}")
     time = f"{epochs} epochs, {outcome.seconds:.0f} s" if outcome.new else "there already"
-    return f"{outcome.run}: {said}, {time}"
+    return f"{said}, {time}"
 
 
 @rel3d_app.command("list")

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from reward_models.benchmark.figures import png
-from reward_models.benchmark.report import MARKDOWN, PAGE, Drawing, failures, origins, page, put
+from reward_models.benchmark.report import Drawing, failures, origins, put_all
 from reward_models.relations import boundaries, figures, rows, tables, test_set
 from reward_models.relations.experiments import QUARTER, VARIANTS
 from reward_models.relations.tables import Results
@@ -38,13 +38,6 @@ def write(results: str | os.PathLike[str], out: str | os.PathLike[str], *, quick
         tables.accuracies(known, QUARTER), tables.by_predicate(known), tables.disagreements(known),
     ]  # fmt: skip
     left = tables.outstanding(known, quick)
-    for table in (*shown, left, tables.every_run(known)):
-        put(folder / "tables" / f"{table.name}.csv", table.csv().encode())
-    for drawing in drawings:
-        if drawing.png is None:
-            (folder / drawing.path).unlink(missing_ok=True)
-        else:
-            put(folder / drawing.path, drawing.png)
     parts = ["# Spatial relations in 3D: results", _origin(known, quick)]
     for table in shown:
         parts += [f"## {table.title}", table.note, table.markdown() if table.lines else "No row has it yet."]
@@ -54,9 +47,7 @@ def write(results: str | os.PathLike[str], out: str | os.PathLike[str], *, quick
     parts += ["## Runs that failed", failures(known.failed)]
     parts += [f"## {left.title}", left.markdown() if left.lines else "All of the study is there."]
     text = "\n\n".join(part for part in parts if part) + "\n"
-    put(folder / PAGE, page(text, {drawing.path: drawing.png or b"" for drawing in drawings}).encode())
-    put(folder / MARKDOWN, text.encode())
-    return folder / MARKDOWN
+    return put_all(folder, [*shown, left, tables.every_run(known)], drawings, text)
 
 
 def read(results: Path, *, quick: bool = False) -> Results:

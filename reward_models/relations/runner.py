@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import shutil
 import time
-import traceback
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,7 +25,8 @@ import torch
 from filelock import Timeout
 
 from reward_models import claims
-from reward_models.benchmark.runner import CLAIMS, DONE, FAILED, MISSING, RUNNING, TRACEBACK, check_device
+from reward_models.benchmark.runner import CLAIMS, DONE, FAILED, MISSING, RUNNING, check_device
+from reward_models.claims import TRACEBACK
 from reward_models.evaluation import one_thread
 from reward_models.relations import boundaries, evaluation, experiments, rows, test_set
 from reward_models.relations.columns import Columns
@@ -191,18 +191,14 @@ def _run_claimed(what: Run, here: Study, progress: bool | None) -> Outcome:
     if (folder / TRACEBACK).exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        try:
-            with one_thread():
-                row = _row(what, here, folder, progress)
-        except Exception as error:
-            claims.refuse_full_disk(error, what.id)
-            (folder / TRACEBACK).write_text(traceback.format_exc())
-            row = rows.row_of(what, here.described(), error=claims.last_line(error))
-        rows.write(here.results, what, row)
-    except OSError as error:
-        claims.refuse_full_disk(error, what.id)
-        raise
+    with one_thread():
+        row = claims.recorded(
+            what.id,
+            folder,
+            lambda: _row(what, here, folder, progress),
+            lambda line: rows.row_of(what, here.described(), error=line),
+            lambda made: rows.write(here.results, what, made),
+        )
     if row["error"] is None:
         shutil.rmtree(folder, ignore_errors=True)
     state = DONE if row["error"] is None else FAILED
