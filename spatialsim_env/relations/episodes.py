@@ -7,7 +7,6 @@ everything follows from the block, one world and thousands agree. The rule certi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,12 +23,19 @@ from spatialsim_env.relations.scene import CENTER, FLOOR, HALF, HEIGHT, INNER, K
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 
 TRIES = 40  # scenes that one block of numbers offers; the first that is not achieved and without overlap is taken
-N_UNIFORM = 20  # numbers of a scene
 MIDDLE = 0.4  # metres along x and y that the object may be from the room's middle
 GAPS: dict[str, Range] = {AWAY: (0.15, 1.0), CLOSE: (0.0, 0.2)}  # metres between the subject and the object at first
 LIFTED: Range = (0.0, 1.0)  # metres above the floor of the subject's lower side, in half of the episodes; else 0
 INTO = 0.01  # metres above the floor of a cavity that a subject begins in
 EYE_DISTANCE, EYE_HEIGHT = (2.1, 2.5), (0.9, 1.8)  # metres from the object on the floor, and above the floor
+
+SCENE = np.dtype([  # the uniform numbers of a scene
+    ("subject_kind", float), ("object_kind", float), ("object_half", float, 3), ("subject_half", float, 3),
+    ("place", float, 2), ("object_turn", float), ("hang", float),  # of the object, and of its lower side
+    ("direction", float), ("gap", float), ("lifted", float), ("lift", float), ("subject_turn", float),
+    ("eye_direction", float), ("eye_distance", float), ("eye_height", float),
+])  # fmt: skip
+BLOCK = np.dtype([("predicate", float), ("scenes", SCENE, TRIES)])  # the uniform numbers of a reset
 
 _LOW = np.array([HALVES[name][0] for name in KIND_NAMES])  # (kinds, 3)
 _HIGH = np.array([HALVES[name][1] for name in KIND_NAMES])
@@ -73,7 +79,7 @@ class Episodes:
 
     predicates: tuple[str, ...]  # each episode draws one
 
-    n_uniform = 1 + TRIES * N_UNIFORM  # numbers in the block of one reset
+    n_uniform = BLOCK.itemsize // 8  # numbers in the block of one reset
 
     @cached_property
     def indices(self) -> NDArray[np.int64]:
@@ -86,13 +92,13 @@ class Episodes:
         Raises:
             RuntimeError: every scene that a block offers begins achieved.
         """
-        shares = blocks.astype(np.float64)
-        which = self.indices[_choice(shares[:, 0], len(self.indices))]
+        numbers = np.ascontiguousarray(blocks, np.float64).view(BLOCK)[:, 0]
+        which = self.indices[_choice(numbers["predicate"], len(self.indices))]
         scenes = np.empty((len(blocks), 2, scene.N_FEATURES), np.float32)
         observers = np.empty((len(blocks), scene.N_OBSERVER), np.float32)
         rows = np.arange(len(blocks))
-        for numbers in np.split(shares[:, 1:], TRIES, axis=1):
-            scenes[rows], observers[rows] = drawn(which[rows], numbers[rows])
+        for offer in range(TRIES):
+            scenes[rows], observers[rows] = make(which[rows], numbers["scenes"][rows, offer])
             rows = rows[~self._begins(which[rows], scenes[rows], observers[rows])]
             if not len(rows):
                 return judged(scenes, observers, np.arange(len(PREDICATES)) == which[:, None])
@@ -104,52 +110,52 @@ class Episodes:
         return clear(scenes) & (margin <= 0)
 
 
-def drawn(which: NDArray[np.int64], numbers: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Scenes (B, 2, 19) and observers (B, 9) for predicates (B,), from uniform numbers (B, 20); not certified."""
+def make(which: NDArray[np.int64], numbers: NDArray[np.void]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Make scenes (B, 2, 19) and observers (B, 9) for predicates (B,) from ``SCENE`` numbers (B,); not certified."""
     scenes = np.empty((len(which), 2, scene.N_FEATURES), np.float32)
     observers = np.empty((len(which), scene.N_OBSERVER), np.float32)
     for index in np.unique(which):
         rows = np.flatnonzero(which == index)
-        scenes[rows], observers[rows] = _scenes(_CASTS[index], iter(numbers[rows].T).__next__)
+        scenes[rows], observers[rows] = _make(_CASTS[index], numbers[rows])
     return scenes, observers
 
 
-def _scenes(cast: Cast, draw: Callable[[], NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Scenes and observers of one cast; ``draw`` gives the next uniform number of each, (B,)."""
-    kinds = [_kinds(names, draw()) for names in (cast.subjects, cast.objects)]
-    still_half = _halves(kinds[1], draw, None, cast.object_height)
-    half = _halves(kinds[0], draw, _widths(cast, still_half), cast.height)
-    place = np.stack([_between((-MIDDLE, MIDDLE), draw()), _between((-MIDDLE, MIDDLE), draw())], axis=-1)
-    turn, lower = scene.turned(360 * draw()), _between(cast.hangs, draw())
-    center = np.concatenate([place, (lower + still_half[:, 2])[:, None]], axis=-1)
-    still = scene.objects(center, turn, still_half, kinds[1])
-    moved = fitted(_subject(cast, half, kinds[0], still, draw))
-    away = _direction(draw()) * _between(EYE_DISTANCE, draw())[:, None]
-    eye = np.concatenate([place + away, _between(EYE_HEIGHT, draw())[:, None]], axis=-1)
+def _make(cast: Cast, numbers: NDArray[np.void]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Scenes and observers of one cast."""
+    still = _object(cast, numbers)
+    moved = fitted(_subject(cast, still, numbers))
+    away = _direction(numbers["eye_direction"]) * _between(EYE_DISTANCE, numbers["eye_distance"])[:, None]
+    height = _between(EYE_HEIGHT, numbers["eye_height"])
+    eye = np.concatenate([still[:, FLOOR] + away, height[:, None]], axis=-1)
     target = (moved[:, CENTER] + still[:, CENTER]) / 2
     return np.stack([moved, still], axis=1), scene.observers(eye, target)
 
 
-def _subject(
-    cast: Cast,
-    half: NDArray[Any],
-    kinds: NDArray[np.int64],
-    still: NDArray[Any],
-    draw: Callable[[], NDArray[np.float64]],
-) -> NDArray[np.float64]:
+def _object(cast: Cast, numbers: NDArray[np.void]) -> NDArray[np.float64]:
+    """The objects (B, 19) that stay: about the room's middle, on the floor or hanging."""
+    kinds = _kinds(cast.objects, numbers["object_kind"])
+    half = _halves(kinds, numbers["object_half"], None, cast.object_height)
+    place = _between((-MIDDLE, MIDDLE), numbers["place"])
+    height = _between(cast.hangs, numbers["hang"]) + half[:, 2]
+    turn = scene.turned(360 * numbers["object_turn"])
+    return scene.objects(np.concatenate([place, height[:, None]], axis=-1), turn, half, kinds)
+
+
+def _subject(cast: Cast, still: NDArray[Any], numbers: NDArray[np.void]) -> NDArray[np.float64]:
     """The subjects (B, 19): about the object, or in its cavity."""
-    direction, gap, lifted, lift, yaw = (draw() for _ in range(5))
+    kinds, still_half = _kinds(cast.subjects, numbers["subject_kind"]), still[:, HALF]
+    half = _halves(kinds, numbers["subject_half"], _widths(cast, still_half), cast.height)
     if cast.start == WITHIN:
-        floor = still[:, HEIGHT] + (2 * WALL - 1) * still[:, HALF][:, 2]
+        floor = still[:, HEIGHT] + (2 * WALL - 1) * still_half[:, 2]
         center = still[:, CENTER].copy()
         center[:, 2] = floor + half[:, 2] + INTO
     else:
-        radii = [np.hypot(x[:, 0], x[:, 1]) for x in (half, still[:, HALF])]
-        distance = radii[0] + radii[1] + _between(GAPS[cast.start], gap)
-        across = still[:, FLOOR] + _direction(direction) * distance[:, None]
-        lower = np.where(lifted < 0.5, 0.0, _between(LIFTED, lift))
+        radii = [np.hypot(x[:, 0], x[:, 1]) for x in (half, still_half)]
+        distance = radii[0] + radii[1] + _between(GAPS[cast.start], numbers["gap"])
+        across = still[:, FLOOR] + _direction(numbers["direction"]) * distance[:, None]
+        lower = np.where(numbers["lifted"] < 0.5, 0.0, _between(LIFTED, numbers["lift"]))
         center = np.concatenate([across, (lower + half[:, 2])[:, None]], axis=-1)
-    return scene.objects(center, scene.turned(360 * yaw), half, kinds)
+    return scene.objects(center, scene.turned(360 * numbers["subject_turn"]), half, kinds)
 
 
 def _widths(cast: Cast, still_half: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -163,17 +169,17 @@ def _widths(cast: Cast, still_half: NDArray[Any]) -> tuple[NDArray[Any], NDArray
 
 def _halves(
     kinds: NDArray[np.int64],
-    draw: Callable[[], NDArray[np.float64]],
+    numbers: NDArray[np.float64],
     widths: tuple[NDArray[Any], NDArray[Any]] | None,
     height: Range | None,
 ) -> NDArray[np.float64]:
-    """Half sizes (B, 3) of shapes (B,), within their own ranges or those that are given."""
+    """Half sizes (B, 3) of shapes (B,) from numbers (B, 3), within their own ranges or those that are given."""
     low, high = _LOW[kinds].copy(), _HIGH[kinds].copy()
     if widths is not None:
         low[:, :2], high[:, :2] = widths[0][:, None], widths[1][:, None]
     if height is not None:
         low[:, 2], high[:, 2] = height
-    return np.stack([low[:, k] + (high - low)[:, k] * draw() for k in range(3)], axis=-1)
+    return low + (high - low) * numbers
 
 
 def _kinds(names: tuple[str, ...], numbers: NDArray[np.float64]) -> NDArray[np.int64]:
