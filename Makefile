@@ -17,12 +17,12 @@ check: $(READY)
 	$(BIN)/mypy
 
 benchmark: $(READY)
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/training_speed.py
-	$(BIN)/python benchmarks/vector_speed.py
-	$(BIN)/python benchmarks/agent_speed.py
-	$(BIN)/python benchmarks/audit_speed.py
-	$(BIN)/python benchmarks/relation_speed.py
+	$(BIN)/python speed/speed.py
+	$(BIN)/python speed/training_speed.py
+	$(BIN)/python speed/vector_speed.py
+	$(BIN)/python speed/agent_speed.py
+	$(BIN)/python speed/audit_speed.py
+	$(BIN)/python speed/relation_speed.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -9,7 +9,7 @@ import argparse
 import numpy as np
 
 import reward_models
-from spatialsim_env.scene import POSITION
+from spatialsim_env.arrangements.scene import POSITION
 
 
 class Distances:

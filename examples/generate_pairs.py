@@ -7,7 +7,8 @@ place where the relation breaks. The labels are rules, not human judgements.
 import argparse
 from pathlib import Path
 
-from spatialsim_env.relations import categories, generation, picture_files, predicates, scene_sets
+from spatialsim_env.relations.pairs import categories, generation, picture_files, scene_sets
+from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.vocabulary import PREDICATES
 
 parser = argparse.ArgumentParser(description=__doc__)

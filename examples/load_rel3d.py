@@ -7,7 +7,9 @@ CSVs of the renderer); without one, the small hand-made files of the tests are r
 import argparse
 from pathlib import Path
 
-from spatialsim_env.relations import published, scene, scene_files, solid_files
+from spatialsim_env.relations import scene
+from spatialsim_env.relations.geometry import solid_files
+from spatialsim_env.relations.rel3d import published, scene_files
 
 HAND_MADE = Path(__file__).parents[1] / "tests" / "data" / "rel3d"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from reward_models import load
-from reward_models.training import TrainingConfig, train
-from spatialsim_env import goals, negatives, scene
-from spatialsim_env.tasks import Discrimination
+from reward_models.training.protocol import TrainingConfig, train
+from spatialsim_env.arrangements import goals, negatives, scene
+from spatialsim_env.arrangements.tasks import Discrimination
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--samples", type=int, default=50_000, help="pairs that each network is trained on")

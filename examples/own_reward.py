@@ -7,7 +7,8 @@ The truth stays beside it in ``info``.
 import gymnasium as gym
 import numpy as np
 
-from spatialsim_env import alignment, testing
+from spatialsim_env import testing
+from spatialsim_env.arrangements import alignment
 
 
 class LooseReward:

@@ -6,7 +6,7 @@ it takes some seconds and learns a little; 54,000 steps are some minutes and bri
 
 import argparse
 
-from reward_models.relations import agent
+from reward_models.studies.relation_agents import agent
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", default="runs/reward_relation_agent", help="folder of the run; run again to resume")

@@ -7,9 +7,10 @@ labels are rules, not human judgements. Published files are read in the same way
 import argparse
 from pathlib import Path
 
-from reward_models.relations.evaluation import of_folder
-from reward_models.relations.training import RelationConfig, train
-from spatialsim_env.relations import generation, published
+from reward_models.measuring.relation_accuracy import of_folder
+from reward_models.training.rel3d import RelationConfig, train
+from spatialsim_env.relations.pairs import generation
+from spatialsim_env.relations.rel3d import published
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("runs/train_relations"), help="folder of the runs")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reward_models.auditing.audit import audit
-    from reward_models.learned_reward import LearnedModel, LearnedReward, load
+    from reward_models.judges.learned import LearnedModel, LearnedReward, load
 
 __all__ = ["LearnedModel", "LearnedReward", "audit", "load"]
 
@@ -21,8 +21,12 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        home = import_module("reward_models.auditing.audit" if name == "audit" else "reward_models.learned_reward")
+        home = import_module("reward_models.auditing.audit" if name == "audit" else "reward_models.judges.learned")
     except ImportError as error:
         extra = "audit" if name == "audit" else "learn"
         raise ImportError(f'{name} needs the networks: pip install "spatialsim-env[{extra}]" ({error})') from error
     return getattr(home, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,10 +17,10 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
-from spatialsim_env import transforms
-from spatialsim_env.rewards import Reward
-from spatialsim_env.scene import pad
-from spatialsim_env.tasks import Discrimination, Samples, shuffle
+from spatialsim_env.arrangements import similarities
+from spatialsim_env.arrangements.scene import pad
+from spatialsim_env.arrangements.tasks import Discrimination, Samples, shuffle
+from spatialsim_env.core.rewards import Reward
 
 PairFunction = Callable[[Any, Any], Any]
 
@@ -42,7 +42,7 @@ def assert_similarity_invariant(
 
     Hand it float64 scenes: in float32 the transformation itself costs six digits.
     """
-    similarity = transforms.sample(len(first), rng)
+    similarity = similarities.sample(len(first), rng)
     moved_first = similarity.apply(first) if sides in ("first", "both") else first
     moved_second = similarity.apply(second) if sides in ("second", "both") else second
     _assert_close(function(first, second), function(moved_first, moved_second), atol, f"a similarity of {sides}")

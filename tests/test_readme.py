@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_tables import AUDIT, PAGES
+
+from reward_models.studies.readme.recorded import AUDIT, PAGES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -45,7 +46,7 @@ def test_links_lead_to_files(page):
 def test_keywords_are_those_of_the_environment():
     import inspect
 
-    from spatialsim_env.env import SpatialSimEnv
+    from spatialsim_env.core.env import SpatialSimEnv
 
     table = README.split("| keyword | values |")[1].split("\n\n")[0]
     named = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3 import HerReplayBuffer
 
-from spatialsim_env import transforms
-from spatialsim_env.scene import as_batch
-from spatialsim_env.tasks import shuffle
+from spatialsim_env.arrangements import similarities
+from spatialsim_env.arrangements.scene import as_batch
+from spatialsim_env.arrangements.tasks import shuffle
 
 
 class SimilarityHerReplayBuffer(HerReplayBuffer):
@@ -43,5 +43,5 @@ class SimilarityHerReplayBuffer(HerReplayBuffer):
         goals = super()._sample_goals(batch_indices, env_indices)
         scenes, _ = as_batch(goals)
         shuffled = shuffle(scenes, self.rng.random(scenes.shape[:2], np.float32))
-        similarity = transforms.sample(len(scenes), self.rng, self.scales, self.angles)
+        similarity = similarities.sample(len(scenes), self.rng, self.scales, self.angles)
         return similarity.apply(shuffled).reshape(goals.shape)

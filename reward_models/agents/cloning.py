@@ -29,8 +29,8 @@ from reward_models.agents.policies import observed, world_of
 from reward_models.agents.reward_source import SPARSE
 from reward_models.agents.run import CURVE, Run
 from reward_models.agents.training import Agent, load_agent, make_envs, make_model, undisturbed
-from reward_models.checks import require, require_whole
-from spatialsim_env.rollouts import Policy, Rollouts
+from spatialsim_env.arrangements.datasets.rollouts import Policy, Rollouts
+from spatialsim_env.checks import require, require_whole
 
 SHARES = (0.0, 0.25, 0.5, 0.75)  # of random actions, one for each episode in turn
 

@@ -16,8 +16,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from reward_models.checks import is_finite, is_whole, require, require_seed, require_whole
 from spatialsim_env import HORIZON, RELATION_IDS
+from spatialsim_env.checks import is_finite, is_whole, require, require_seed, require_whole
 
 ALGORITHMS = ("sac", "ppo")
 POLICIES = ("objects", "mlp")

@@ -18,8 +18,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from reward_models.agents.configs import AgentConfig
-from reward_models.checks import require_whole
-from reward_models.evaluation import wilson
+from reward_models.measuring.evaluation import wilson
+from spatialsim_env.checks import require_whole
 
 COPIES = 100  # episodes that are played side by side
 ENDS = ("is_success", "ever_success", "is_success_model", "distance")  # of the last info

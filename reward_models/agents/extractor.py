@@ -17,7 +17,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
 from reward_models.models import layers
-from spatialsim_env.scene import ARENA, COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE
+from spatialsim_env.arrangements.scene import ARENA, COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE
 
 FAR = 5.0  # units, the displacement that the coarse feature calls 1
 NEAR = 1.0  # units, where the fine feature bends: the truth's tolerance

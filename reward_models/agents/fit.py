@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 
 from reward_models.agents.configs import AgentConfig
-from reward_models.learned_reward import LearnedReward
-from spatialsim_env import rewards
-from spatialsim_env.env import SpatialSimEnv
-from spatialsim_env.rewards import Reward
-from spatialsim_env.tasks import object_range
+from reward_models.judges.learned import LearnedReward
+from spatialsim_env.arrangements.tasks import object_range
+from spatialsim_env.core import rewards
+from spatialsim_env.core.env import SpatialSimEnv
+from spatialsim_env.core.rewards import Reward
 
 
 class RewardRangeWarning(UserWarning):

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from reward_models.agents.configs import IDENTIFICATION, AgentConfig
 from reward_models.agents.run import AGENT
 from reward_models.agents.training import load_agent
-from reward_models.evaluation import one_thread
-from spatialsim_env.expert import Expert
+from reward_models.measuring.evaluation import one_thread
+from spatialsim_env.arrangements.datasets.rollouts import World
+from spatialsim_env.arrangements.expert import Expert
+from spatialsim_env.arrangements.scene import as_batch
 from spatialsim_env.files import sha256
-from spatialsim_env.rollouts import World
-from spatialsim_env.scene import as_batch
 
 
 class AgentPolicy:
-    """The deterministic policy of a finished run (protocol ``spatialsim_env.rollouts.Policy``).
+    """The deterministic policy of a finished run (protocol ``spatialsim_env.arrangements.datasets.rollouts.Policy``).
 
     It is called by its folder's name and the beginning of the SHA-256 of its file: ``discrim_n3@0f3c5a7e9b1d``.
 

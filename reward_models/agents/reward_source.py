@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from reward_models import checkpoint
-from reward_models.checks import require_entries
-from reward_models.hub import shipped
-from reward_models.learned_reward import LearnedReward
-from spatialsim_env import rewards
-from spatialsim_env.rewards import Reward
+from reward_models.judges import shipped
+from reward_models.judges.learned import LearnedReward
+from reward_models.models import checkpoint
+from spatialsim_env.checks import require_entries
+from spatialsim_env.core import rewards
+from spatialsim_env.core.rewards import Reward
 
 SPARSE = "sparse"
 _MODEL = {"folder": str, "beside": (str, type(None)), "kind": str, "sha256": str}

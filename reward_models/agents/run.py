@@ -26,9 +26,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from reward_models.agents import reward_source
 from reward_models.agents.configs import AgentConfig
 from reward_models.agents.evaluation import Evaluation
-from reward_models.checks import read_object, require_entries
+from spatialsim_env.checks import read_object, require_entries
+from spatialsim_env.core.rewards import Reward
 from spatialsim_env.files import replaced
-from spatialsim_env.rewards import Reward
 
 FORMAT = "spatialsim-env agent 1"
 RECORD, AGENT, CURVE, BUFFER, CHECKPOINT = "agent.json", "agent.zip", "progress.csv", "buffer.pkl", "checkpoint-"

@@ -17,12 +17,12 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
 from reward_models.agents.extractor import PlacedGoalExtractor
-from reward_models.checks import require_whole
 from reward_models.models.branches import Branch
 from reward_models.models.deep_set import SumOfObjects
 from reward_models.models.layers import present
 from reward_models.models.mpgnn import MessagePassing, WidthRoundsConfig
-from spatialsim_env.scene import ARENA, N_FEATURES, ORIENTATION, POSITION
+from spatialsim_env.arrangements.scene import ARENA, N_FEATURES, ORIENTATION, POSITION
+from spatialsim_env.checks import require_whole
 
 
 class SetExtractor(BaseFeaturesExtractor):

@@ -32,6 +32,8 @@ from reward_models.agents.configs import RELATION, AgentConfig, buffer_bytes
 from reward_models.agents.evaluation import Evaluation, evaluate
 from reward_models.agents.fit import check_fit
 from reward_models.agents.object_policy import ObjectPPOPolicy, ObjectSACPolicy
+from reward_models.agents.relation_features import RelationExtractor
+from reward_models.agents.relation_hindsight import RelationHerReplayBuffer
 from reward_models.agents.run import (
     AGENT,
     CURVE,
@@ -44,10 +46,8 @@ from reward_models.agents.run import (
 )
 from reward_models.agents.set_extractors import EXTRACTORS
 from reward_models.agents.vec_env import SpatialSimVecEnv
-from reward_models.relations.agent_features import RelationExtractor
-from reward_models.relations.hindsight import RelationHerReplayBuffer
-from spatialsim_env.dynamics import MODES
-from spatialsim_env.rewards import Reward
+from spatialsim_env.arrangements.dynamics import MODES
+from spatialsim_env.core.rewards import Reward
 
 STEPS_COLUMN = "time/total_timesteps"
 WINDOW = 100  # episodes of the running means

@@ -18,8 +18,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
-from spatialsim_env.rewards import Reward
-from spatialsim_env.vector_env import ManyWorlds
+from spatialsim_env.core.rewards import Reward
+from spatialsim_env.core.vector_env import ManyWorlds
 
 SHARED = ("compute_reward", "set_reward")  # methods that concern all copies at once
 LIMITED = "TimeLimit.truncated"  # stable-baselines3's name for an end by the horizon alone

@@ -11,13 +11,13 @@ import gymnasium as gym
 from reward_models.agents.configs import AgentConfig
 from reward_models.agents.evaluation import Policy
 from reward_models.agents.fit import RewardRangeWarning
-from reward_models.agents.study_rows import share
 from reward_models.agents.training import Agent, train
 from reward_models.auditing.judge import Judge
 from reward_models.auditing.optimisers import Ends, Progress
 from reward_models.auditing.problems import MOVES, Problems
-from spatialsim_env.rewards import Reward
-from spatialsim_env.scene import as_batch
+from reward_models.studies.agents.rows import share
+from spatialsim_env.arrangements.scene import as_batch
+from spatialsim_env.core.rewards import Reward
 
 FIRST_EPISODE = 10_000  # seed; the others follow
 

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reward_models.evaluation import one_thread, rows_at_once
-from reward_models.learned_reward import LearnedModel, LearnedReward, load
+from reward_models.judges.learned import LearnedModel, LearnedReward, load
+from reward_models.measuring.evaluation import one_thread, rows_at_once
 from reward_models.models import RewardModel
-from spatialsim_env.goals import Criterion
-from spatialsim_env.rewards import Reward
+from spatialsim_env.arrangements.goals import Criterion
+from spatialsim_env.core.rewards import Reward
 
 TRUTH = "truth"
 ROUNDING = 1e-4  # of the score, or of 1 where that is more: what another batch or order may change

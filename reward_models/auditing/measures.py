@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from reward_models.agents.study_rows import share
 from reward_models.auditing.optimisers import Ends, Path
-from spatialsim_env.goals import Criterion
+from reward_models.studies.agents.rows import share
+from spatialsim_env.arrangements.goals import Criterion
 
 SHARES = ("claimed", "achieved", "precision", "reach")
 BINS = 10  # of the reliability curve, equally wide

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.auditing.measures import BINS, label, number_of
-from reward_models.benchmark.figures import blank_figure, draw_heat_map
-from spatialsim_env.rendering import Viewer, tile
+from reward_models.studies.paper.figures import blank_figure, draw_heat_map
+from spatialsim_env.arrangements.viewer import Viewer, tile
 
 PATH_LIMITS = (0.05, 100.0)  # distances that are drawn, in tolerances
 PATH_SCORES = 1e4  # ends of the scale of scores

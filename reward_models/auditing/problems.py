@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.auditing.judge import Judge, Scenes
-from reward_models.learned_reward import LearnedModel
-from spatialsim_env import negatives
-from spatialsim_env.episodes import Episodes
-from spatialsim_env.goals import TOLERANCES, Criterion
-from spatialsim_env.scene import ARENA, ORIENTATION, POSITION
-from spatialsim_env.tasks import Discrimination, Identification, Task
+from reward_models.judges.learned import LearnedModel
+from spatialsim_env.arrangements import negatives
+from spatialsim_env.arrangements.episodes import Episodes
+from spatialsim_env.arrangements.goals import TOLERANCES, Criterion
+from spatialsim_env.arrangements.scene import ARENA, ORIENTATION, POSITION
+from spatialsim_env.arrangements.tasks import Discrimination, Identification, Task
 
 UNITS_PER_RADIAN = TOLERANCES.position / TOLERANCES.orientation  # a tolerance is as far in every direction
 

@@ -25,13 +25,13 @@ from typing import Any
 
 from reward_models.auditing import measures, pictures
 from reward_models.auditing.targets import targets
-from reward_models.benchmark.figures import png
-from reward_models.benchmark.report import put
-from reward_models.benchmark.tables import Table
-from reward_models.checks import read_object, require_entries
+from reward_models.studies.paper.figures import png
+from reward_models.studies.paper.report import put
+from reward_models.studies.paper.tables import Table
+from spatialsim_env.arrangements.pictures import import_pygame
+from spatialsim_env.arrangements.viewer import save_frames
+from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.files import replaced
-from spatialsim_env.pictures import import_pygame
-from spatialsim_env.rendering import save_frames
 
 COLORS = 64  # of a small picture
 JSON, MARKDOWN, PICTURES = "audit.json", "report.md", "pictures"

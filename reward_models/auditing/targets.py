@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reward_models.auditing.measures import SHARES, label, value
-from reward_models.evaluation import Z, wilson
+from reward_models.measuring.evaluation import Z, wilson
 
 Report = dict[str, Any]
 

@@ -33,19 +33,20 @@ from typing import Any
 
 import numpy as np
 
-from reward_models import checkpoint, hard_cases
 from reward_models.auditing.judge import TRUTH
 from reward_models.auditing.report import write_small
 from reward_models.auditing.targets import card_of
-from reward_models.benchmark import rows
-from reward_models.checks import read_object, require_entries
-from reward_models.evaluation import accuracy_by_range, one_thread, truth_on
-from reward_models.hub import shipped
 from reward_models.hub.recipes import Recipe, recipe
-from reward_models.learned_reward import LearnedModel, load
-from reward_models.training import LOG, read_log
+from reward_models.judges import shipped
+from reward_models.judges.learned import LearnedModel, load
+from reward_models.measuring import hard_cases
+from reward_models.measuring.evaluation import accuracy_by_range, one_thread, truth_on
+from reward_models.models import checkpoint
+from reward_models.studies.paper import rows
+from reward_models.training.protocol import LOG, read_log
+from spatialsim_env.arrangements.tasks import RANGES, Discrimination
+from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.files import replaced
-from spatialsim_env.tasks import RANGES, Discrimination
 
 Row = dict[str, Any]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_models.hardening import HardeningConfig, harden
-from reward_models.training import TrainingConfig, train
+from reward_models.training.hardening import HardeningConfig, harden
+from reward_models.training.protocol import TrainingConfig, train
 
 
 class Settings(Protocol):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reward_models.evaluation import Accuracy, accuracy_by_range, wilson
-from reward_models.hub import shipped
 from reward_models.hub.recipes import SHIPPED
-from reward_models.learned_reward import LearnedModel, load
-from spatialsim_env.tasks import RANGES
+from reward_models.judges import shipped
+from reward_models.judges.learned import LearnedModel, load
+from reward_models.measuring.evaluation import Accuracy, accuracy_by_range, wilson
+from spatialsim_env.arrangements.tasks import RANGES
 
 SAMPLES, SEED = 2_000, 1  # per range; another seed than the card's, so other samples
 Z = 3.290527  # normal quantile of a two-sided interval of 99.9 %: several lines of each model are asked

@@ -10,7 +10,7 @@ from torch import Tensor
 from reward_models.models.base import ModelConfig
 from reward_models.models.branches import Branch, Objects, OneBranch, TwoBranches, objects_of
 from reward_models.models.layers import mlp
-from spatialsim_env.scene import N_FEATURES
+from spatialsim_env.arrangements.scene import N_FEATURES
 
 WIDTH = N_FEATURES  # of node and global features
 HIDDEN = 16

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reward_models.models.base import ModelConfig, RewardModel
 from reward_models.models.layers import mlp, present
-from spatialsim_env.scene import N_FEATURES
+from spatialsim_env.arrangements.scene import N_FEATURES
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from reward_models.models.branches import Branch, OneBranch, RoundsConfig, TwoBranches
 from reward_models.models.layers import Linear, present
-from spatialsim_env.scene import N_FEATURES
+from spatialsim_env.arrangements.scene import N_FEATURES
 
 HIDDEN = 32
 

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from reward_models.models.base import RewardModel
 from reward_models.models.branches import RoundsConfig
+from reward_models.models.kernels.pairs import pair_sums
 from reward_models.models.layers import linear, mlp, present
-from reward_models.models.pairs import pair_sums
-from spatialsim_env.scene import N_FEATURES
+from spatialsim_env.arrangements.scene import N_FEATURES
 
 WIDTH = N_FEATURES  # of objects, messages and scenes
 HIDDEN = 16

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from spatialsim_env.scene import SHAPE
+from spatialsim_env.arrangements.scene import SHAPE
 
 
 def present(scenes: Tensor) -> Tensor:

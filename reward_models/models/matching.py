@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from reward_models.models.base import ModelConfig, RewardModel
 from reward_models.models.layers import MonotoneLinear, mlp, present
-from spatialsim_env.scene import COLOR, NOISE, ORIENTATION, POSITION, SHAPE, SIZE
+from spatialsim_env.arrangements.scene import COLOR, NOISE, ORIENTATION, POSITION, SHAPE, SIZE
 
 OTHER_SHAPE = 1e5  # cost in nats; the farthest colour of the same shape costs 15,000
 COARSE = 10.0  # noise variances, the residuals of a hypothesis that count little

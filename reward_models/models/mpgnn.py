@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from reward_models.models.base import ModelConfig, RewardModel
 from reward_models.models.branches import Branch, Objects, OneBranch, RoundsConfig, TwoBranches, objects_of
+from reward_models.models.kernels.pairs import Link, pair_sums
 from reward_models.models.layers import linear, mlp
-from reward_models.models.pairs import Link, pair_sums
-from spatialsim_env.scene import N_FEATURES
+from spatialsim_env.arrangements.scene import N_FEATURES
 
 HIDDEN = 16
 

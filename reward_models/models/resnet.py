@@ -1,7 +1,7 @@
 """ResNet-18 (He et al. 2016) on pictures of scenes, the paper's image baseline (section 3.2); torchvision's network.
 
 It is not pretrained, and its 1000 outputs of ImageNet stay, in front of a linear head. All pictures show the same
-window, ``spatialsim_env.pictures.WINDOW``: what lies beyond it the network does not see, and of objects that overlap
+window, ``arrangements.pictures.WINDOW``: what lies beyond it the network does not see, and of objects that overlap
 it sees the later one, so the order of the objects counts.
 
 The network is fed 1 minus the share of each colour, so that the white background is 0, as its own padding is. Fed
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from reward_models.checks import require_whole
 from reward_models.models.base import ModelConfig, RewardModel
+from spatialsim_env.checks import require_whole
 
 OUTPUTS = 1000  # of the standard ResNet-18
 

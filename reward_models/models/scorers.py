@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reward_models.models import matching_compiled, mpgnn_compiled
 from reward_models.models.base import RewardModel
-from reward_models.models.compiled import Scorer
-from reward_models.models.lanes import LANES
+from reward_models.models.kernels import matching_compiled, mpgnn_compiled
+from reward_models.models.kernels.compiled import Scorer
+from reward_models.models.kernels.lanes import LANES
 from reward_models.models.matching import Matching, MatchingConfig
 from reward_models.models.mpgnn import MPGNN, SingleMPGNN
 

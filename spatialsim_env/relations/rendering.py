@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.relations import scene, views
+from spatialsim_env.relations import scene
+from spatialsim_env.relations.geometry import views
+from spatialsim_env.relations.geometry.settling import import_mujoco
 from spatialsim_env.relations.scene import MOST_PARTS, ROOM, Floats, SceneError
-from spatialsim_env.relations.settling import import_mujoco
 
 BACKENDS = ("egl", "osmesa")
 N_CONTEXT = 6  # things around the two objects, at most

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from reward_models import checkpoint, cli, models
-from reward_models.training import TrainingConfig, train
+from reward_models import models
+from reward_models.cli import main
+from reward_models.models import checkpoint
+from reward_models.training.protocol import TrainingConfig, train
 
 MIXED = TrainingConfig.plain(samples_per_stage=50_000, negative="mixture", validation_samples=1000)
 
@@ -41,7 +43,7 @@ def refusal(monkeypatch, capsys):
     def run(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["spatialsim", *arguments])
         with pytest.raises(SystemExit) as stopped:
-            cli.main()
+            main.main()
         assert stopped.value.code == 1
         error = capsys.readouterr().err.strip()
         assert "\n" not in error

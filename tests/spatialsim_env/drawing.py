@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spatialsim_env import scene
-from spatialsim_env.scene import COLOR, ORIENTATION, POSITION, SHAPE, SHAPES, SIZE
+from spatialsim_env.arrangements import scene
+from spatialsim_env.arrangements.scene import COLOR, ORIENTATION, POSITION, SHAPE, SHAPES, SIZE
 
 ARENA = ((0.0, 20.0), (0.0, 20.0))
 RED, GREEN, BLUE, BLACK = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)

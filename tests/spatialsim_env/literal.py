@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from spatialsim_env.scene import COLOR, ORIENTATION, POSITION, SHAPE, SIZE
+from spatialsim_env.arrangements.scene import COLOR, ORIENTATION, POSITION, SHAPE, SIZE
 
 X, Y = POSITION.start, POSITION.start + 1
 FOLDS = (4, None, 3)  # turns that map square, circle, triangle onto themselves; None: every turn does

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spatialsim_env import goals, scene, testing
-from spatialsim_env.env import DiscriminationEnv
-from spatialsim_env.rewards import TRUTHS, TruthReward
-from spatialsim_env.scene import POSITION
+from spatialsim_env import testing
+from spatialsim_env.arrangements import goals, scene
+from spatialsim_env.arrangements.scene import POSITION
+from spatialsim_env.core.env import DiscriminationEnv
+from spatialsim_env.core.rewards import TRUTHS, TruthReward
 
 PAIRS = testing.example_pairs()
 FIRST, SECOND = PAIRS.reference.astype(np.float64), PAIRS.target.astype(np.float64)

@@ -1,6 +1,6 @@
 """What every model of relations is: a module that turns described pairs of objects into one logit each.
 
-A model is given a dictionary of tensors with the batch B first, ``SHAPES``; ``reward_models/relations/inputs.py`` makes
+A model is given a dictionary of tensors with the batch B first, ``SHAPES``; ``inputs.py`` makes
 it. Logits above 0 say that the queried predicate holds.
 """
 
@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from reward_models.checks import require_whole
 from reward_models.models.base import ModelConfig
+from spatialsim_env.checks import require_whole
 from spatialsim_env.relations import vocabulary
 from spatialsim_env.relations.scene import KINDS
 

@@ -15,10 +15,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from reward_models.checks import require, require_whole
 from reward_models.models.relations.base import Inputs, RelationConfig, RelationModel
 from reward_models.models.relations.layers import Scale, branch, queried
-from spatialsim_env.relations.vectors import ALIGNING, ANGLES, BLOCK, ENCODINGS, LAYOUT, encoded_width
+from spatialsim_env.checks import require, require_whole
+from spatialsim_env.relations.rel3d.vectors import ALIGNING, ANGLES, BLOCK, ENCODINGS, LAYOUT, encoded_width
 
 
 @dataclass(frozen=True)

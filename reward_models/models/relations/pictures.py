@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reward_models.checks import require_whole
 from reward_models.models.relations.base import (
     BOTTOM,
     LEFT,
@@ -30,6 +29,7 @@ from reward_models.models.relations.base import (
     RelationModel,
 )
 from reward_models.models.relations.layers import Scale
+from spatialsim_env.checks import require_whole
 
 IMAGENET = "imagenet"  # name of torchvision's weights; they are downloaded
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's colours

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reward_models.checks import require, require_whole
 from reward_models.models.relations import pair_features
 from reward_models.models.relations.base import Inputs, RelationConfig, RelationModel
 from reward_models.models.relations.layers import Scale
+from spatialsim_env.checks import require, require_whole
 from spatialsim_env.relations import vocabulary
 
 _FEATURES = ("own_features", "seen_features")  # names among prepared inputs

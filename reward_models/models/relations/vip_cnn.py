@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from reward_models.checks import require_whole
 from reward_models.models.relations.base import Inputs
 from reward_models.models.relations.layers import queried
 from reward_models.models.relations.pictures import (
@@ -27,6 +26,7 @@ from reward_models.models.relations.pictures import (
     trunk,
     union,
 )
+from spatialsim_env.checks import require_whole
 
 _SENT = 128  # channels of the messages between maps
 

@@ -16,9 +16,9 @@ from reward_models.agents.evaluation import evaluate
 from reward_models.agents.policies import AgentPolicy, ExpertPolicy, world_of
 from reward_models.agents.run import read_record
 from reward_models.agents.training import learning_curve, load_agent, train
-from reward_models.cli import app
-from spatialsim_env.rollouts import World
-from spatialsim_env.scene import as_batch
+from reward_models.cli.main import app
+from spatialsim_env.arrangements.datasets.rollouts import World
+from spatialsim_env.arrangements.scene import as_batch
 
 N3 = by_name("discrim_n3")
 SMALL = AgentConfig("small", env_kwargs={"n_objects": 3, "max_turn": 0}, horizon=10, learning_starts=50, net=(16,),

@@ -10,8 +10,8 @@ from reward_models.agents.configs import CONFIGS, AgentConfig
 from reward_models.agents.evaluation import evaluate
 from reward_models.agents.object_policy import CLOSE, NEVER, Critic, PairDistribution, objects_of, pooled
 from reward_models.agents.training import Agent, load_agent, make_envs, make_model, train, transferred
-from spatialsim_env.dynamics import MODES
-from spatialsim_env.scene import N_FEATURES
+from spatialsim_env.arrangements.dynamics import MODES
+from spatialsim_env.arrangements.scene import N_FEATURES
 
 SMALL = AgentConfig("small", native=True, horizon=10, total_steps=80, learning_starts=50, batch_size=32, net=(16,),
                     gradient_steps=1, episodes=4)  # fmt: skip

@@ -13,9 +13,9 @@ from reward_models.agents.configs import DISCRIMINATION
 from reward_models.agents.extractor import FEATURES_PER_OBJECT
 from reward_models.agents.set_extractors import EXTRACTORS, scaled
 from reward_models.agents.vec_env import SpatialSimVecEnv
-from reward_models.evaluation import one_thread
-from spatialsim_env import scene
-from spatialsim_env.tasks import shuffle
+from reward_models.measuring.evaluation import one_thread
+from spatialsim_env.arrangements import scene
+from spatialsim_env.arrangements.tasks import shuffle
 from spatialsim_env.testing import example_pairs
 
 LOW, N_MAX = 3, 5

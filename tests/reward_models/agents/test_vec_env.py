@@ -21,8 +21,8 @@ from reward_models.agents.buffer import SimilarityHerReplayBuffer
 from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
 from reward_models.agents.training import learning_curve, make_envs, train
 from reward_models.agents.vec_env import SpatialSimVecEnv
-from reward_models.learned_reward import LearnedReward
-from spatialsim_env.dynamics import ActionError
+from reward_models.judges.learned import LearnedReward
+from spatialsim_env.arrangements.dynamics import ActionError
 
 LOOSE = {"tolerances": (6.0, 2.0, 1.0), "terminate_on_success": True}  # random actions succeed now and then
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reward_models.auditing.judge import Truth
-from spatialsim_env.scene import POSITION, SIZE
+from spatialsim_env.arrangements.scene import POSITION, SIZE
 
 CORNER = np.array([4.0, 4.0])  # where the planted hole is
 HOLE = 4.0  # units, its radius

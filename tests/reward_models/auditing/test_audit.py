@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 import torch
-from judges import CORNER, HOLE, Constant, Hole, NoGradient, Slope, largest
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -14,8 +13,9 @@ import reward_models
 from reward_models.agents.configs import AgentConfig
 from reward_models.auditing import report
 from reward_models.auditing.audit import GRADIENT, SEARCH
-from reward_models.cli import app
-from spatialsim_env import goals
+from reward_models.cli.main import app
+from spatialsim_env.arrangements import goals
+from tests.reward_models.auditing.judges import CORNER, HOLE, Constant, Hole, NoGradient, Slope, largest
 
 SMALL = {
     "n_objects": (3,),

@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from judges import Constant, NoGradient, Slope
 
 from reward_models.auditing.judge import Judge, JudgeError, ScoredReward, Truth, failures, judge_of
-from reward_models.learned_reward import LearnedReward, load
-from spatialsim_env import goals, testing
-from spatialsim_env.tasks import Discrimination
+from reward_models.judges.learned import LearnedReward, load
+from spatialsim_env import testing
+from spatialsim_env.arrangements import goals
+from spatialsim_env.arrangements.tasks import Discrimination
+from tests.reward_models.auditing.judges import Constant, NoGradient, Slope
 
 SAMPLES = Discrimination(5).sample(64, np.random.default_rng(0))
 PAIRS = SAMPLES.target, SAMPLES.reference

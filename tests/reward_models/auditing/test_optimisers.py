@@ -3,16 +3,16 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from judges import CORNER, HOLE, Constant, Hole, NoGradient, Slope, largest
 
 from reward_models.auditing import optimisers
 from reward_models.auditing.judge import judge_of
 from reward_models.auditing.optimisers import Progress
 from reward_models.auditing.problems import MOVES, problems
-from reward_models.learned_reward import LearnedReward, load
-from spatialsim_env import goals
-from spatialsim_env.goals import Criterion
-from spatialsim_env.scene import ARENA, ORIENTATION, POSITION
+from reward_models.judges.learned import LearnedReward, load
+from spatialsim_env.arrangements import goals
+from spatialsim_env.arrangements.goals import Criterion
+from spatialsim_env.arrangements.scene import ARENA, ORIENTATION, POSITION
+from tests.reward_models.auditing.judges import CORNER, HOLE, Constant, Hole, NoGradient, Slope, largest
 
 STARTS = 12
 

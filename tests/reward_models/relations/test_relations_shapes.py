@@ -7,9 +7,10 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from reward_models.models.relations import pair_features, shape_features
+from reward_models.models.relations.inputs import from_scenes
 from reward_models.models.relations.pair_features import Pair
-from reward_models.relations.inputs import from_scenes
-from spatialsim_env.relations import boxes, scene
+from spatialsim_env.relations import scene
+from spatialsim_env.relations.geometry import boxes
 
 INDEX = {name: index for index, name in enumerate(scene.KIND_NAMES)}
 

@@ -1,0 +1,1 @@
+"""Trained networks as judges of scenes and as rewards, by name or folder."""

@@ -1,0 +1,1 @@
+"""Compiled parts of networks: message passing and matching as loops over rows."""

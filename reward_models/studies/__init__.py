@@ -1,0 +1,1 @@
+"""Studies: runs by id, their work, their rows and reports."""

@@ -1,0 +1,1 @@
+"""The study of agents: what agents learn from each reward."""

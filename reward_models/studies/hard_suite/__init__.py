@@ -1,0 +1,1 @@
+"""The hard suite of a model beside the ideal observer."""

@@ -1,0 +1,153 @@
+"""The report of the hard suite: tables from the rows of a folder alone, as Markdown and CSV, ceilings on top."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence, Sized
+from pathlib import Path
+
+from reward_models.measuring.hard_cases import (
+    CEILING,
+    LEVEL,
+    Row,
+    in_order,
+    preferred,
+    ratio_to_ceiling,
+    share_of_ceiling,
+    thresholds,
+)
+from reward_models.studies.hard_suite import rows as hard_rows
+from reward_models.studies.hard_suite.rows import Recorded
+from reward_models.studies.paper.report import put
+from reward_models.studies.paper.tables import NONE, Table
+from spatialsim_env.arrangements import hard_suite
+from spatialsim_env.arrangements.hard_suite import label_of
+
+MARKDOWN, RATIO = "report.md", 1.1  # the target: a detection threshold of at most so many times the ideal observer's
+_NEVER = "never"
+_SHARES = (
+    "Shares of right answers; in brackets the share of the ceiling, (accuracy - 1/2) / (ideal observer's - 1/2), that "
+    "is 0 for guessing. *: the ceiling is approximate for some of the pairs (`ideal/observer.py` says "
+    f"where). {NONE}: no answer."
+)
+_CURVE = (
+    "Shares of right answers where one object is moved by so many deviations of the noise, without certificates. "
+    f"Threshold: from where {LEVEL:.0%} are right, in deviations; beside it, divided by the ideal observer's (target: "
+    f"at most {RATIO})."
+)
+
+
+def write(folder: str | os.PathLike[str]) -> Path:
+    """Write report.md and tables/NAME.csv into a folder of rows; returns the path of its Markdown.
+
+    Raises:
+        RowError: as ``hard_rows.read``.
+        FileNotFoundError: no rows in it.
+        OSError: a file cannot be written.
+    """
+    home, found = Path(folder), hard_rows.read(folder)
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no rows; accepted is a folder that spatialsim hard wrote")
+    shown = tables(found)
+    for table in (*shown, in_full(found)):
+        put(home / "tables" / f"{table.name}.csv", table.csv().encode())
+    put(home / MARKDOWN, _markdown(found, shown).encode())
+    return home / MARKDOWN
+
+
+def tables(found: Sequence[Recorded]) -> list[Table]:
+    """For each range of objects every kind of negative, then the curve of the displaced object."""
+    settings, rows = found[0].about["settings"], _rows(found)
+    made = [make(rows, settings["tasks"], (low, high)) for low, high in settings["objects"] for make in (kinds, curve)]
+    return [table for table in made if table.lines]
+
+
+def _rows(found: Sequence[Recorded]) -> list[Row]:
+    """Those of the judges beside the models once, then those of the models."""
+    return [*found[0].beside, *(row for one in found for row in one.of_model)]
+
+
+def kinds(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> Table:
+    """Accuracy of every judge on every kind of negative but the displaced, in a range of objects."""
+    held = {
+        hard.name: label_of(within)
+        for hard in map(hard_suite.named, tasks)
+        if hard.displacement is None and (within := hard.within(part)) is not None
+    }
+    by_task, label = preferred(rows), label_of(part)
+    lines = [
+        (judge, *(_share(by_task.get(of, {}).get(judge), by_task.get(of, {}).get(CEILING)) for of in held.items()))
+        for judge in in_order(row.judge for row in rows)
+    ]
+    columns = [name if of == label else f"{name} ({of})" for name, of in held.items()]
+    return Table(f"kinds_{label}", f"Kinds of negatives, {_objects(label)}", ("", *columns), _if(held, lines), _SHARES)
+
+
+def curve(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> Table:
+    """Accuracy of every judge by displacement, and where it is right three times in four."""
+    label, sigmas = label_of(part), thresholds(rows)
+    held = [hard.name for hard in map(hard_suite.named, tasks) if hard.displacement is not None and hard.within(part)]
+    by_task = {(row.task, row.judge): row for row in rows if row.objects == label and not row.certified}
+    lines = []
+    for judge in in_order(row.judge for row in rows):
+        cells = [_share(by_task.get((name, judge)), by_task.get((name, CEILING))) for name in held]
+        known, ratio = (judge, label) in sigmas, ratio_to_ceiling(sigmas, judge, label)
+        least = sigmas.get((judge, label))
+        threshold = NONE if not known else _NEVER if least is None else f"{least:.2f}"
+        lines.append((judge, *cells, threshold, NONE if ratio is None else f"{ratio:.2f}"))
+    columns = ("", *(name.removeprefix("displaced/") for name in held), "threshold", "of the ideal observer's")
+    return Table(f"curve_{label}", f"One object displaced, {_objects(label)}", columns, _if(held, lines), _CURVE)
+
+
+def in_full(found: Sequence[Recorded]) -> Table:
+    """Every row, a line each."""
+    rows, lines = _rows(found), []
+    ceilings = {(row.task, row.objects, row.certified): row for row in rows if row.judge == CEILING}
+    for row in rows:
+        share = share_of_ceiling(row, ceilings.get((row.task, row.objects, row.certified)))
+        numbers = [None] * 3 if row.accuracy is None else [row.accuracy.value, *row.accuracy.interval]
+        counts = [NONE if count is None else str(count) for count in (row.correct, row.total, row.exact)]
+        texts = [NONE if number is None else f"{number:.4f}" for number in (*numbers, share)]
+        kind = "certified" if row.certified else "by construction"
+        lines.append((row.task, row.objects, kind, row.judge, *counts, *texts, row.refusal))
+    columns = ["task", "objects", "negatives", "judge", "correct", "total", "exact", "accuracy", "95 % low"]
+    columns += ["95 % high", "share of the ceiling", "refusal"]
+    return Table("rows", "All rows", tuple(columns), tuple(lines))
+
+
+def _if(held: Sized, lines: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(lines) if held else ()
+
+
+def _share(row: Row | None, ceiling: Row | None) -> str:
+    if row is None or row.accuracy is None:
+        return NONE
+    text = f"{row.accuracy.value:.3f}"
+    if row.judge == CEILING:
+        return text if row.exact == row.total else f"{text} *"
+    share = share_of_ceiling(row, ceiling)
+    return text if share is None else f"{text} ({share:.2f})"
+
+
+def _objects(label: str) -> str:
+    return f"{label.removeprefix('n')} objects"
+
+
+def _markdown(found: Sequence[Recorded], shown: Sequence[Table]) -> str:
+    parts = ["# Hard suite: results", _origin(found)]
+    for table in shown:
+        parts += [f"## {table.title}", table.note, table.markdown()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _origin(found: Sequence[Recorded]) -> str:
+    """What made the rows."""
+    lines = [
+        f"- {one.name}: {one.about['model']['source']}, {one.about['model']['kind']}, "
+        f"{one.about['model']['n_weights']:,} weights, SHA-256 {one.about['model']['sha256'][:12]}, "
+        f"commit {one.about['commit']}, {one.about['machine']}"
+        for one in found
+    ]
+    sizes = sorted({(row.objects, row.total) for row in found[0].rows})
+    said = ", ".join(f"{total:,} of {objects}" for objects, total in sizes)
+    return "\n".join([*lines, f"- seed {found[0].about['seed']}; samples per task: {said}"])

@@ -1,0 +1,1 @@
+"""Tables of the README and the documentation, from recorded rows."""

@@ -1,0 +1,116 @@
+"""The tables of relations in 3D, from the rows of the study, of the agents and of the audits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from reward_models.auditing import measures, relation_audit
+from reward_models.studies.rel3d import report, tables
+from reward_models.studies.rel3d.experiments import VARIANTS
+from reward_models.studies.relation_agents import agent
+from spatialsim_env.relations.pairs.categories import NAMES
+
+RESULTS = Path(__file__).parents[3] / "results" / "rel3d"
+RULE = "rule"
+REWARDS = {RULE: "on the rule", "relational": "on pairs", "questions": "on pairs and questions"}  # beginnings of ids
+NOTHING = "No run is recorded yet: `{}` makes them."
+
+
+def study() -> str:
+    """Every model: accuracy on test pairs of our own scenes."""
+    if not (RESULTS / "rows").is_dir():
+        return NOTHING.format("spatialsim rel3d run")
+    known = report.read(RESULTS, quick=False)
+    header = ["model", "weights", "runs", "accuracy", "95 % interval", "pairs"]
+    lines = []
+    for name in known.variants:
+        found = known.runs(name)
+        lines.append(
+            [
+                VARIANTS[name].title,
+                f"{found[0]['n_weights']:,}",
+                str(len(found)),
+                tables.spread(tables.values(found)),
+                tables.bounds(known.interval(name)),
+                tables.spread(tables.values(found, "pair_mean")),
+            ]
+        )
+    samples = found[0]["data"]["samples"]
+    note = (
+        f"{samples['train']:,} training and {samples['test']:,} test samples of scenes of our own. Accuracy: mean over "
+        "30 predicates, ± over seeds; pairs: both members right (guessing: 0.25).\nThe relational model is told the "
+        f"shapes of the objects, the others are not. Weights: with our {len(NAMES)} categories. "
+        f"Commit {found[0]['commit'][:7]}."
+    )
+    return f"{_markdown(header, lines)}\n\n{note}"
+
+
+def agents() -> str:
+    """Success by the rule of agents on the rule and on learned models, means over seeds."""
+    rows = agent.read(RESULTS / "agents")
+    of = {kind: found for kind in REWARDS if (found := [row for row in rows if row["id"].startswith(f"{kind}/")])}
+    if RULE not in of:
+        return NOTHING.format("spatialsim rel3d agent evaluate")
+    learned = [kind for kind in of if kind != RULE]
+    header = [
+        "relation",
+        "on the rule",
+        *(f"{REWARDS[kind]}: {what}" for kind in learned for what in ("says", "truly")),
+    ]
+    lines = [
+        [
+            name,
+            f"{_mean(of[RULE], name, 'success'):.3f}",
+            *(f"{_mean(of[kind], name, key):.3f}" for kind in learned for key in ("claimed", "success")),
+        ]
+        for name in rows[0]["predicates"]
+    ]
+    settings = rows[0]["settings"]
+    counts = ", ".join(f"{len(found)} {REWARDS[kind]}" for kind, found in of.items())
+    note = (
+        f"Agents: {counts}; {rows[0]['steps']:,} steps of training, {settings['episodes']} episodes of each relation.\n"
+        "An episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commits "
+        f"{', '.join(dict.fromkeys(row['commit'][:7] for row in rows))}."
+    )
+    return f"{_markdown(header, lines)}\n\n{note}"
+
+
+def audits() -> str:
+    """Precision of the models' claims under optimisation, for each relation."""
+    found = {
+        path.parent.name: json.loads(path.read_text())
+        for path in sorted(RESULTS.glob(f"audit/*/{relation_audit.JSON}"))
+    }
+    if not found:
+        return NOTHING.format("spatialsim rel3d audit MODEL --out results/rel3d/audit/NAME")
+    cells = {
+        (name, row["optimiser"], row["predicate"]): _shown(row["precision"])
+        for name, held in found.items()
+        for row in held["rows"]
+    }
+    relations = list(dict.fromkeys(relation for _, _, relation in cells))
+    lines = [
+        [f"{REWARDS[name]}, {optimiser}", *(cells[name, optimiser, relation] for relation in relations)]
+        for name, optimiser in dict.fromkeys((name, optimiser) for name, optimiser, _ in cells)
+    ]
+    starts = next(iter(found.values()))["settings"]["starts"]
+    note = f"{starts} starts a relation and optimiser; all figures: " + ", ".join(
+        f"[{REWARDS[name]}](results/rel3d/audit/{name}/{relation_audit.MARKDOWN})" for name in found
+    )
+    return f"{_markdown(['trained, optimiser', *relations], lines)}\n\n{note}."
+
+
+def _mean(rows: list[dict[str, Any]], name: str, key: str) -> float:
+    values = [measures.value(row["predicates"][name][key]) or 0.0 for row in rows]
+    return sum(values) / len(values)
+
+
+def _shown(share: Any) -> str:
+    value = measures.value(share)
+    return "none" if value is None else f"{value:.2f}"
+
+
+def _markdown(columns: list[str], lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))

@@ -1,0 +1,1 @@
+"""The study of models of 3D relations."""

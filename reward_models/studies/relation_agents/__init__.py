@@ -1,0 +1,1 @@
+"""Agents of 3D relations."""

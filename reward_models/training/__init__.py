@@ -1,0 +1,1 @@
+"""Training of networks: the protocol of each benchmark, hardening, stored sets."""

@@ -1,0 +1,1 @@
+"""Arrangements of coloured shapes in the plane: scenes, truth, generators, dynamics, pictures."""

@@ -1,0 +1,1 @@
+"""The ideal observer: the best decision that the generator leaves open."""

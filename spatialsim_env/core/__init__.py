@@ -1,0 +1,1 @@
+"""What every world is made of: the environment, single and vectorised, rewards, the verdict."""

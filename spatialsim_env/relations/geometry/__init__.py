@@ -1,0 +1,1 @@
+"""Geometry of oriented boxes in a room: exact measures, gravity, views, files."""

@@ -1,0 +1,1 @@
+"""Minimally contrastive pairs of our own: proposals, movements, data sets, pictures."""

@@ -1,0 +1,1 @@
+"""Rel3D as published: split files, vectors, scene files, subsets."""

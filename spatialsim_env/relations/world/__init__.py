@@ -1,0 +1,1 @@
+"""The environment of relations: episodes, dynamics, goals, rewards, viewer."""

@@ -1,0 +1,144 @@
+"""``spatialsim rel3d``: data, training, tests, the small study and its report."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from reward_models.cli import main, relations
+from reward_models.studies.rel3d import rows
+from spatialsim_env.relations.rel3d import published
+from tests.reward_models.relation_splits import split
+
+
+@pytest.fixture
+def spatialsim(monkeypatch, capsys):
+    """Runs the command line; returns its exit code and what it printed."""
+
+    def run(*arguments) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["spatialsim", "rel3d", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main.main()
+        return stopped.value.code or 0, capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "scenes.json"
+    published.write(split(60, 12, 12), path)
+    return path
+
+
+def test_train_and_evaluate(spatialsim, data, tmp_path):
+    code, text = spatialsim("train", "relational", "--data", data, "--out", tmp_path / "run", "--epochs", 2)
+    assert code == 0
+    assert "relational," in text
+    assert "validation accuracy" in text
+    code, text = spatialsim("evaluate", tmp_path / "run", "--data", data)
+    assert code == 0
+    assert "on test of scenes: 24 samples" in text
+    assert "mean over predicates" in text
+    assert "both of a pair right" in text
+    assert "near" in text
+
+
+def test_the_small_study_and_its_report(spatialsim, data, tmp_path):
+    places = ("--quick", "--results", tmp_path / "results")
+    chosen = ("--filter", "rel3d/language_only/full/seed[01]", "--filter", "rel3d/relational/full/seed0")
+    run = ("run", "--data", data, *places, "--work", tmp_path / "work", *chosen)
+    code, text = spatialsim(*run)
+    assert code == 0
+    assert "rel3d/language_only/full/seed0: accuracy 0.5000, pairs 0.0000, 2 epochs" in text
+    assert text.splitlines()[-1] == "3 done"
+    code, text = spatialsim(*run)
+    assert text.count("there already") == 3
+    code, text = spatialsim("list", *places, "--filter", "rel3d/language_only", "--runs")
+    assert text.splitlines()[0].split() == ["rel3d/language_only/full/seed0", "done"]
+    assert text.splitlines()[-1].split() == ["all", "2", "0", "0", "3"]
+    code, text = spatialsim("report", *places)
+    assert code == 0
+    assert text.strip() == f"wrote {tmp_path / 'results/report/report.md'}"
+    assert "These are rows of the small study" in (tmp_path / "results/report/report.md").read_text()
+    assert (tmp_path / "results/report/figures/boundaries_plane.png").exists()
+
+
+def test_a_failure_is_exit_code_1(spatialsim, data, tmp_path, monkeypatch):
+    from reward_models.studies.rel3d import runner
+
+    def failing(*arguments, **more):
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(runner, "train", failing)
+    places = ("--quick", "--results", tmp_path / "results", "--work", tmp_path / "work")
+    code, text = spatialsim("run", "--data", data, *places, "--filter", "rel3d/relational/full/seed0")
+    assert code == 1
+    assert "rel3d/relational/full/seed0: failed, RuntimeError: no memory" in text
+
+
+def test_jobs_on_a_cluster(spatialsim, data, tmp_path, monkeypatch):
+    from reward_models.studies.paper import launch
+
+    class Job:
+        job_id = "12_0"
+
+    def submit_parts(do_all, runs, number, work, options, gpu):
+        assert (len(runs), number, options, gpu) == (5, 2, {"timeout_min": 60}, False)
+        assert do_all(runs[:1])[0].state == "done"
+        return [Job()] * number
+
+    monkeypatch.setattr(launch, "submit_parts", submit_parts)
+    places = ("--quick", "--results", tmp_path / "results", "--work", tmp_path / "work")
+    slurm = ("--slurm", 2, "--slurm-option", "timeout_min=60")
+    code, text = spatialsim("run", "--data", data, *places, "--filter", "rel3d/language_only", *slurm)
+    assert code == 0
+    assert text.strip() == f"submitted 2 jobs for 5 runs: 12_0, 12_0; logs in {tmp_path / 'work/slurm'}"
+    assert len(rows.read(tmp_path / "results", quick=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--data", "nowhere.json"), "nowhere.json"),
+        (("run", "--data", "DATA", "--filter", "rel3d/cheese"), "no run matches 'rel3d/cheese'"),
+        (("run", "--data", "DATA", "--filter", "rel3d/vtranse"), "vtranse sees pictures; give their folder"),
+        (("run", "--data", "DATA", "--slurm-option", "a=1"), "--slurm-option goes with --slurm alone"),
+        (("run", "--data", "DATA", "--slurm", "1", "--jobs", "2"), "contradict each other"),
+        (("run", "--data", "DATA", "--backend", "dask"), "backend is 'dask'; accepted are loky, ray"),
+        (("train", "mpgnn", "--data", "DATA", "--out", "OUT"), "model is 'mpgnn'; accepted are language_only"),
+        (("train", "drnet", "--data", "DATA", "--out", "OUT"), "drnet sees pictures; give the folder"),
+        (("evaluate", "OUT", "--data", "DATA"), "model.json does not exist"),
+        (("report", "--results", "OUT"), "accepted is a folder that spatialsim rel3d run wrote"),
+        (("generate", "OUT", "--pictures", "large"), "--pictures is 'large'; accepted is WIDTHxHEIGHT"),
+    ],
+)
+def test_errors_on_one_line(refusal, data, tmp_path, arguments, message):
+    places = {"DATA": str(data), "OUT": str(tmp_path / "out")}
+    assert message in refusal("rel3d", *(places.get(argument, argument) for argument in arguments))
+
+
+def test_sizes_of_pictures():
+    assert relations.size_of("320x180") == (320, 180)
+
+
+def test_a_generated_set_is_trained_on_and_tested(spatialsim, tmp_path):
+    """Words alone are right on exactly half of it."""
+    pytest.importorskip("mujoco")
+    code, text = spatialsim("generate", tmp_path / "data", "--pairs", 330, "--seed", 3)
+    assert code == 0
+    assert "330 pairs, 660 samples; labels are rules, not human judgements" in text
+    spatialsim("train", "language_only", "--data", tmp_path / "data", "--out", tmp_path / "run", "--epochs", 2)
+    code, text = spatialsim("evaluate", tmp_path / "run", "--data", tmp_path / "data")
+    assert code == 0
+    assert "mean over predicates 0.5000 (0.5000 to 0.5000)" in text
+    assert "both of a pair right 0.0000" in text
+
+
+def test_odd_records_are_told(data, capsys):
+    split = published.load(data)
+    odd = published.records.Problem("train", 3, published.records.NAME, "'x' is not in the file's list")
+    relations._tell(replace(split, problems=(odd,)))
+    assert "left out: 1 unknown object" in capsys.readouterr().err

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import reward_models
+from reward_models import models
+from reward_models.auditing.optimisers import Ends, Path
+from reward_models.cli import main
+from reward_models.hub.recipes import HARDENED, SHIPPED
+from reward_models.judges.learned import LearnedModel
+from reward_models.studies.hardening import ablation
+from reward_models.training import hardening
+from reward_models.training.hardening import HardeningConfig, harden, labelled, read_rounds, replay_of
+from reward_models.training.protocol import TrainingConfig, read_log
+from spatialsim_env.arrangements import goals, scene, similarities, variants
+from spatialsim_env.arrangements.negatives import Displaced, Redrawn
+from spatialsim_env.arrangements.scene import NOISE, POSITION
+from spatialsim_env.arrangements.tasks import Discrimination
+from spatialsim_env.checks import read_object
+
+THOROUGH = HARDENED["matching"].training.settings
+START = TrainingConfig.plain(
+    settings=THOROUGH, samples_per_stage=256, epochs_per_stage=1, validation_samples=64, negative="mixture"
+)
+SMALL = HardeningConfig(
+    START,
+    {"mixture": 0.5, "displaced": 0.1, "lookalikes": 0.1, "rollouts": 0.1, "ends": 0.2},
+    rounds=2, samples=256, episodes=4, sizes=1, starts=3, gradient_evaluations=8, search_evaluations=20, points=2,
+)  # fmt: skip
+
+
+class Killed(Exception):
+    """Stands for a kill."""
+
+
+def weights(folder) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def all_false(config, model, number):
+    """In place of the optimisers: one claim that is false."""
+    begun = Discrimination(5, negative=Displaced(5, 5), balanced=True, certified=True).sample(
+        2, np.random.default_rng(number)
+    )
+    wrong = begun[begun.label == 0]
+    path = Path([1], [1.0], [wrong.reference[0]])
+    yield Ends(wrong.reference, wrong.target, np.ones(1), np.ones(1, np.int64), [path])
+
+
+@pytest.fixture
+def never_clean(monkeypatch):
+    monkeypatch.setattr(hardening, "_optimised", all_false)
+
+
+def test_a_killed_hardening_goes_on_to_the_same_weights(tmp_path, never_clean):
+    def stop(line):
+        raise Killed
+
+    harden(SMALL, tmp_path / "whole")
+    with pytest.raises(Killed):
+        harden(SMALL, tmp_path / "killed", say=stop)
+    assert len(read_rounds(tmp_path / "killed")) == 1
+    harden(SMALL, tmp_path / "killed")
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    rounds = [replace(at, seconds=0) for at in read_rounds(tmp_path / "killed")]
+    assert rounds == [replace(at, seconds=0) for at in read_rounds(tmp_path / "whole")]
+    assert [at.precision for at in rounds] == [0.0, 0.0]
+    assert len(read_log(tmp_path / "whole")) == START.n_epochs + SMALL.rounds
+
+
+def test_its_own_optimisers_are_asked(tmp_path):
+    found = [harden(replace(SMALL, rounds=1), tmp_path / name) for name in "ab"]
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+    (log,) = read_rounds(tmp_path / "a")
+    assert log.starts == 2 * 2 * SMALL.sizes * SMALL.starts  # two optimisers, two ways to change a scene
+    pairs = Discrimination(5).sample(20, np.random.default_rng(0))
+    stored = reward_models.load(tmp_path / "a")
+    assert stored.task["hardening"] == replace(SMALL, rounds=1).to_json()
+    assert np.array_equal(stored.score(pairs.target, pairs.reference) > 0, _says(found[0], pairs))
+
+
+def _says(model, pairs) -> np.ndarray:
+    with torch.inference_mode():
+        return (model.score(torch.from_numpy(pairs.target), torch.from_numpy(pairs.reference)) > 0).numpy()
+
+
+def test_the_first_round_without_a_false_claim_is_the_last(tmp_path, monkeypatch):
+    def all_true(config, model, number):
+        reference = scene.sample(np.full(3, 5), 5, np.random.default_rng(number))
+        paths = [Path([1], [1.0], [one]) for one in reference]
+        yield Ends(reference, reference, np.ones(3), np.ones(3, np.int64), paths)
+
+    monkeypatch.setattr(hardening, "_optimised", all_true)
+    harden(SMALL, tmp_path)
+    (log,) = read_rounds(tmp_path)
+    assert (log.claims, log.false_claims, log.precision) == (3, 0, 1.0)
+
+
+def test_without_ends_nothing_is_optimised_and_every_round_is_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr(hardening, "_optimised", None)
+    harden(replace(SMALL, shares={"benchmark": 1.0}), tmp_path)
+    assert [(at.claims, at.precision) for at in read_rounds(tmp_path)] == [(0, None)] * SMALL.rounds
+
+
+def test_labels_of_ends_are_the_truths():
+    rng = np.random.default_rng(0)
+    ends, expected = [], []
+    for n in (3, 8):
+        goal = scene.sample([n], n, rng)
+        wrong = Redrawn()(goal, rng.random((1, 2 * n), np.float32))
+        near = goal.copy()
+        near[0, 0, POSITION] += 2 * NOISE.position
+        between = [wrong[0], near[0], goal[0], wrong[0]]
+        ends.append(Ends(wrong, goal, np.ones(1), np.ones(1, np.int64), [Path([1] * 4, [0.0] * 4, between)]))
+        expected += [bool(goals.achieved(one[None], goal)[0]) for one in (near[0], goal[0], wrong[0])]
+    found = labelled(ends, points=3)
+    assert found.label.tolist() == expected == [1, 1, 0] * 2
+    assert found.target.shape == found.reference.shape == (6, 8, 10)
+
+
+def test_a_replay_holds_both_labels_equally_often():
+    rng = np.random.default_rng(0)
+    false = Discrimination(5).sample(40, rng)
+    false = false[false.label == 0]
+    config = replace(SMALL, samples=400)
+    for found in ([], [false]):
+        replay = replay_of(config, 1, found)
+        assert len(replay) == pytest.approx(400, abs=3)
+        assert replay.label.mean() == pytest.approx(0.5, abs=0.01)
+    kept = {pair.tobytes() for pair in false.reference}
+    hits = [row for row, pair in enumerate(replay.reference[:, :5]) if pair.tobytes() in kept]
+    assert len(hits) == 0.2 * 400 / 2
+    assert not replay.label[hits].any()
+
+
+def test_another_hardening_is_refused(tmp_path, never_clean):
+    harden(replace(SMALL, rounds=1), tmp_path)
+    with pytest.raises(ValueError, match=r"holds another hardening \(rounds: 1 there, 2 now\); give another folder"):
+        harden(SMALL, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shares": {}}, "shares is .*at least one beside ends"),
+        ({"shares": {"ends": 1.0}}, "at least one beside ends"),
+        ({"shares": {"other": 1.0}}, "accepted is a dict of benchmark, mixture"),
+        ({"shares": {"mixture": 0.0}}, "positive numbers"),
+        ({"rounds": 0}, "rounds is 0; accepted is an int from 1"),
+        ({"sizes": 7}, "sizes is 7; accepted is an int from 1 to 6"),
+        ({"search_evaluations": 1}, "search_evaluations is 1"),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"displacements": (3.0, 2.0)}, "displaced has the range"),
+        ({"training": TrainingConfig(n_objects=5)}, "training is .*discrimination with .3, 8. objects"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_values_that_are_not_accepted(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(SMALL, **changes)
+
+
+def test_recipes_harden():
+    for name, config in HARDENED.items():
+        assert SHIPPED[f"{name}_hardened"].settings is config
+        assert SHIPPED[f"{name}_hardened"].make is harden
+        assert config.to_json()["training"]["model"] == name
+
+
+def test_thorough_matching_is_invariant():
+    model = models.create("matching", THOROUGH, seed=1).double()
+    rng = np.random.default_rng(0)
+    pairs = Discrimination((3, 8), negative="mixture", lookalikes=5).sample(64, rng)
+    target, reference = pairs.target.astype(np.float64), pairs.reference.astype(np.float64)
+
+    def score(a, b):
+        with torch.inference_mode():
+            return model.score(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+
+    moved = similarities.sample(64, rng).apply(target)
+    order = rng.permutation(8)
+    padded = scene.pad(target, 11)
+    for other in (score(moved, reference), score(target[:, order], reference), score(padded, reference)):
+        assert other == pytest.approx(score(target, reference), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings", [THOROUGH, {"hypotheses": 2}, {"rematches": 2, "persistence": 0.5}, {"counts": True}]
+)
+@pytest.mark.parametrize("options", [{}, {"lookalikes": 7}, {"distractors": 3}, {"abstract": True}])
+def test_thorough_matching_is_compiled_as_defined(settings, options):
+    model = models.create("matching", settings, seed=2)
+    pairs = Discrimination((1, 8), negative="redrawn", **options).sample(200, np.random.default_rng(0))
+    with torch.inference_mode():
+        defined = model.double().score(*(torch.from_numpy(x).double() for x in (pairs.target, pairs.reference)))
+    assert LearnedModel(model).score(pairs.target, pairs.reference) == pytest.approx(
+        defined.numpy(), rel=1e-6, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hypotheses": -1}, "hypotheses is -1; accepted is an int from 0"),
+        ({"rematches": 0}, "rematches is 0; accepted is an int from 1"),
+        ({"persistence": 0.0}, "persistence is 0.0; accepted is 0 < persistence <= 4"),
+        ({"counts": 1}, "counts is 1; accepted is a bool"),
+    ],
+)
+def test_settings_of_matching_that_are_not_accepted(settings, message):
+    with pytest.raises(ValueError, match=message):
+        models.configure("matching", settings)
+
+
+def test_lookalikes_are_told_apart():
+    """Copies of scenes in which all objects look alike leave nothing; the mean direction alone does not find them."""
+    rng = np.random.default_rng(0)
+    reference = variants.alike(scene.sample(np.full(200, 6), 6, rng), 7).astype(np.float64)
+    target = similarities.sample(200, rng).apply(reference)[:, rng.permutation(6)]
+    left = []
+    for settings in (THOROUGH, {}):
+        model = models.create("matching", settings)
+        model.judge = lambda residuals, disagreement, held: left.append(residuals) or torch.zeros(200, 2)
+        model(torch.from_numpy(target), torch.from_numpy(reference))
+    alone = [(residuals.amax((0, 1)) < 1).double().mean().item() for residuals in left]
+    assert alone[0] > 0.95
+    assert alone[1] < 0.5
+
+
+def test_variants_have_one_part_more_each():
+    names = ablation.variants_of("matching")
+    parts = [set(ablation.variant("matching", name).shares) for name in names[:-1]]
+    assert parts[0] == {"benchmark"}
+    assert [len(part) for part in parts[1:]] == [1, 2, 3, 4, 5]
+    assert ablation.variant("matching", "ends") == HARDENED["matching"]
+    assert ablation.variant("matching", "plain").training.settings == {}
+    assert ablation.variants_of("mpgnn") == ("benchmark", "mixture", "rollouts", "ends")
+
+
+def test_a_row_of_the_ablation_is_written_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(HARDENED, "matching", replace(SMALL, rounds=1))
+    monkeypatch.setattr(ablation, "TEST_SAMPLES", 50)
+    monkeypatch.setattr(ablation, "HARD_SAMPLES", 10)
+    monkeypatch.setattr(ablation, "AUDIT", {
+        "n_objects": (3,), "starts": 2, "gradient_evaluations": 4, "search_evaluations": 8, "agent": False,
+        "fixed_samples": 8,
+    })  # fmt: skip
+    monkeypatch.setattr(ablation, "OBJECTS", ((3, 8),))
+    arguments = [
+        "ablation",
+        "matching",
+        "--variant",
+        "mixture",
+        "--out",
+        str(tmp_path),
+        "--work",
+        str(tmp_path / "work"),
+    ]
+    first, second = (CliRunner().invoke(main.app, arguments) for _ in range(2))
+    assert first.exit_code == second.exit_code == 0, first.output
+    assert "is there" in second.output
+    row = read_object(tmp_path / "matching" / "mixture" / "seed0.json")
+    assert row["settings"]["shares"] == {"mixture": 0.5}
+    assert row["accuracy"]["3-8"]["total"] == 50
+    assert row["hard_suite"]["swapped"]["3-8"]["total"] == 10
+    assert {(entry["optimiser"], entry["moves"]) for entry in row["audit"]} == {
+        (optimiser, moves) for optimiser in ("gradient", "search") for moves in ("positions", "poses")
+    }
+    assert row["rounds"][0]["precision"] is None
+    assert row["seed"] == 0
+    assert "3-8" in row["thresholds"]
+
+
+def test_another_variant_is_refused():
+    with pytest.raises(ValueError, match="model is 'rds'; accepted are matching, mpgnn"):
+        ablation.variant("rds", "ends")
+    with pytest.raises(ValueError, match="variant of mpgnn is 'plain'; accepted is benchmark, mixture, rollouts, ends"):
+        ablation.variant("mpgnn", "plain")
