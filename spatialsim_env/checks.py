@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 MOST_SEED = 2**31 - 1  # every generator in use takes it, and some numbers above it
 
 
@@ -64,3 +66,23 @@ def require_entries(file: Path, found: dict[str, Any], types: dict[str, Any], er
         if not isinstance(found[key], accepted):
             names = " or ".join(kind.__name__ for kind in (accepted if isinstance(accepted, tuple) else (accepted,)))
             raise error(f"{file}: {key} is {found[key]!r}; accepted is a {names}")
+
+
+def check_seed(name: str, seed: Any) -> None:
+    """Refuse what is not a seed.
+
+    Raises:
+        ValueError: not an int from 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"{name} is {seed!r}; accepted is an int from 0")
+
+
+def check_choice(name: str, value: Any, accepted: tuple[Any, ...]) -> None:
+    """Refuse what is not among the accepted values.
+
+    Raises:
+        ValueError: another value.
+    """
+    if value not in accepted:
+        raise ValueError(f"{name} is {value!r}; accepted are {', '.join(map(str, accepted))}")

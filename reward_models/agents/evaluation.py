@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from reward_models.agents.configs import AgentConfig
-from reward_models.measuring.evaluation import wilson
+from reward_models.shares import wilson
 from spatialsim_env.checks import require_whole
 
 COPIES = 100  # episodes that are played side by side

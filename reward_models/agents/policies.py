@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reward_models.agents.configs import IDENTIFICATION, AgentConfig
 from reward_models.agents.run import AGENT
 from reward_models.agents.training import load_agent
-from reward_models.measuring.evaluation import one_thread
+from reward_models.threads import one_thread
 from spatialsim_env.arrangements.datasets.rollouts import World
 from spatialsim_env.arrangements.expert import Expert
 from spatialsim_env.arrangements.scene import as_batch

@@ -15,7 +15,7 @@ from reward_models.agents.training import Agent, train
 from reward_models.auditing.judge import Judge
 from reward_models.auditing.optimisers import Ends, Progress
 from reward_models.auditing.problems import MOVES, Problems
-from reward_models.studies.agents.rows import share
+from reward_models.shares import share
 from spatialsim_env.arrangements.scene import as_batch
 from spatialsim_env.core.rewards import Reward
 

@@ -18,13 +18,14 @@ import spatialsim_env
 from reward_models.agents.configs import CONFIGS, AgentConfig
 from reward_models.auditing import optimisers, problems, report
 from reward_models.auditing.judge import CHECKS, PROBES, Judge, JudgeError, Scenes, differ, failures, judge_of
-from reward_models.auditing.measures import calibration, false_claims, measured, said, share_of
+from reward_models.auditing.measures import calibration, false_claims, measured, said
 from reward_models.auditing.optimisers import Ends
 from reward_models.auditing.problems import MOVES
 from reward_models.judges.learned import LearnedModel, LearnedReward
-from reward_models.measuring.evaluation import one_thread
 from reward_models.measuring.heat_map import heat_map
 from reward_models.models import checkpoint
+from reward_models.shares import share_of
+from reward_models.threads import one_thread
 from spatialsim_env.arrangements.goals import Criterion, criterion_of
 from spatialsim_env.arrangements.tasks import reference_scene
 from spatialsim_env.checks import require, require_seed, require_whole

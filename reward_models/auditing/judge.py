@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from reward_models.judges.learned import LearnedModel, LearnedReward, load
-from reward_models.measuring.evaluation import one_thread, rows_at_once
+from reward_models.measuring.evaluation import rows_at_once
 from reward_models.models import RewardModel
+from reward_models.threads import one_thread
 from spatialsim_env.arrangements.goals import Criterion
 from spatialsim_env.core.rewards import Reward
 

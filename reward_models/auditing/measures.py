@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from reward_models.auditing.optimisers import Ends, Path
-from reward_models.studies.agents.rows import share
+from reward_models.shares import format_share, share_of
 from spatialsim_env.arrangements.goals import Criterion
 
 SHARES = ("claimed", "achieved", "precision", "reach")
@@ -46,16 +46,6 @@ def measured(ends: Ends, criterion: Criterion) -> dict[str, Any]:
             for row, path in enumerate(ends.paths)
         ],
     }
-
-
-def share_of(hits: Flags) -> dict[str, Any]:
-    """A share with its 95 % interval after Wilson."""
-    return share(int(hits.sum()), len(hits))
-
-
-def value(share: dict[str, Any]) -> float | None:
-    """A share as a number; None where it is undefined."""
-    return share["hits"] / share["total"] if share["total"] else None
 
 
 def median(values: NDArray[Any]) -> float | None:
@@ -123,20 +113,7 @@ def label(row: dict[str, Any]) -> str:
 
 def said(row: dict[str, Any]) -> str:
     """A row on a line."""
-    return f"{label(row)}: " + ", ".join(f"{name} {shown(row[name])}" for name in SHARES)
-
-
-def number_of(share: dict[str, Any]) -> str:
-    """A share without its interval; "undefined" where there was no trial."""
-    return "undefined" if not share["total"] else f"{value(share):.3f}"
-
-
-def shown(share: dict[str, Any]) -> str:
-    """A share with its interval; "undefined" where there was no trial."""
-    if not share["total"]:
-        return "undefined"
-    low, high = share["interval"]
-    return f"{value(share):.3f} ({low:.3f} to {high:.3f})"
+    return f"{label(row)}: " + ", ".join(f"{name} {format_share(row[name])}" for name in SHARES)
 
 
 def _scene(scene: NDArray[Any]) -> list[list[float]]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_models.auditing.measures import BINS, label, number_of
+from reward_models.auditing.measures import BINS, label
+from reward_models.shares import format_value
 from reward_models.studies.paper.figures import blank_figure, draw_heat_map
 from spatialsim_env.arrangements.viewer import Viewer, tile
 
@@ -40,7 +41,7 @@ def paths(found: Report) -> Any:
                 continue
             _paths(axes, row["paths"])
             title = optimiser if moves == optimiser else f"{optimiser}, {moves}"
-            axes.set_title(f"{title}, {n} objects: precision {number_of(row['precision'])}", fontsize=8)
+            axes.set_title(f"{title}, {n} objects: precision {format_value(row['precision'])}", fontsize=8)
     figure.supxlabel("the truth's distance; up to 1 is achieved", fontsize=9)
     figure.supylabel("score; above 0 says achieved", fontsize=9)
     marks = [_mark(color, _MEANINGS[ends]) for ends, color in _COLORS.items()]

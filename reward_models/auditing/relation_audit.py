@@ -28,17 +28,18 @@ from numpy.typing import NDArray
 import spatialsim_env
 from reward_models.auditing import relation_climbing
 from reward_models.auditing.judge import CHECKS, JudgeError, differ
-from reward_models.auditing.measures import SHARES, calibration, median, number, share_of, shown
+from reward_models.auditing.measures import SHARES, calibration, median, number
 from reward_models.auditing.relation_climbing import Ends, Starts
 from reward_models.auditing.relation_judge import RelationJudge, failures, judge_of
 from reward_models.auditing.report import JSON as JSON
 from reward_models.auditing.report import MARKDOWN, listed, opening
 from reward_models.judges.learned_relations import LearnedRelation, RelationReward
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models import checkpoint
+from reward_models.shares import format_share, share_of
 from reward_models.studies.paper.report import put
 from reward_models.studies.paper.tables import Table
 from reward_models.studies.relation_agents.agent import ALL, SEVEN
+from reward_models.threads import one_thread
 from spatialsim_env.checks import require, require_seed, require_whole
 from spatialsim_env.relations.predicates import predicates as rules
 from spatialsim_env.relations.vocabulary import PREDICATES
@@ -227,7 +228,9 @@ def false_claims(ends: Ends, most: int = GALLERY) -> list[dict[str, Any]]:
 
 def said(row: dict[str, Any]) -> str:
     """A row on a line."""
-    return f"{row['optimiser']}, {row['predicate']}: " + ", ".join(f"{name} {shown(row[name])}" for name in SHARES)
+    return f"{row['optimiser']}, {row['predicate']}: " + ", ".join(
+        f"{name} {format_share(row[name])}" for name in SHARES
+    )
 
 
 def _described(judge: RelationJudge) -> dict[str, Any]:
@@ -279,10 +282,10 @@ def table(found: Report) -> Table:
             row["optimiser"],
             row["predicate"],
             str(row["starts"]),
-            shown(row["claimed"]),
-            shown(row["achieved"]),
-            f"**{shown(row['precision'])}**",
-            shown(row["reach"]),
+            format_share(row["claimed"]),
+            format_share(row["achieved"]),
+            f"**{format_share(row['precision'])}**",
+            format_share(row["reach"]),
             *("-" if row[key] is None else f"{row[key]:.4g}" for key in ("median_margin_of_claims", _TO_CLAIM)),
         )
         for row in found["rows"]

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from reward_models.auditing.judge import CHECKS, TRUTH, JudgeError, differ
 from reward_models.judges.learned_relations import LearnedRelation, RelationReward, load
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models import RelationModel
+from reward_models.threads import one_thread
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.scene import CENTER, HALF, KIND, OBJECT, SUBJECT

@@ -23,6 +23,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from reward_models import shares
 from reward_models.auditing import measures, pictures
 from reward_models.auditing.targets import targets
 from reward_models.studies.paper.figures import png
@@ -168,10 +169,10 @@ def _optimisers(found: Report) -> Table:
             measures.label(row).rpartition(",")[0],
             str(row["n_objects"]),
             str(row["starts"]),
-            measures.shown(row["claimed"]),
-            measures.shown(row["achieved"]),
-            f"**{measures.shown(row['precision'])}**",
-            measures.shown(row["reach"]),
+            shares.format_share(row["claimed"]),
+            shares.format_share(row["achieved"]),
+            f"**{shares.format_share(row['precision'])}**",
+            shares.format_share(row["reach"]),
             _number(row["median_distance"]),
             _number(row["median_evaluations_to_claim"]),
             _number(row["calibration"]["ece"]),
@@ -183,7 +184,7 @@ def _optimisers(found: Report) -> Table:
 
 def _fixed(found: Report) -> Table:
     lines = [
-        (str(part["n_objects"]), measures.shown(part["accuracy"]), _number(part["calibration"]["ece"]))
+        (str(part["n_objects"]), shares.format_share(part["accuracy"]), _number(part["calibration"]["ece"]))
         for part in found["fixed"]
     ]
     return Table("fixed", "Fixed data", ("objects", "accuracy", "calibration error"), tuple(lines))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reward_models.auditing.measures import SHARES, label, value
-from reward_models.measuring.evaluation import Z, wilson
+from reward_models.auditing.measures import SHARES, label
+from reward_models.shares import Z, value_of, wilson
 
 Report = dict[str, Any]
 
@@ -59,12 +59,12 @@ def targets(found: Report) -> list[Target]:
 
 
 def _least(name: str, target: float, share: dict[str, Any]) -> Target:
-    found = value(share)
+    found = value_of(share)
     return Target(name, target, found, found is not None and found >= target)
 
 
 def _gap(name: str, training: dict[str, Any]) -> Target:
-    on_truth, on_model = value(training["success_on_truth"]), value(training["success"])
+    on_truth, on_model = value_of(training["success_on_truth"]), value_of(training["success"])
     gap = None if on_truth is None or on_model is None else on_truth - on_model
     return Target(name, AGENT_GAP, gap, gap is not None and gap <= AGENT_GAP + SLACK, most=True)
 
@@ -112,7 +112,7 @@ def compare(found: Report, recorded: Report, z: float = Z) -> list[str]:
 
 
 def _reproduced(found: dict[str, Any], recorded: dict[str, Any], z: float) -> bool:
-    share, known = value(found), value(recorded)
+    share, known = value_of(found), value_of(recorded)
     if share is None or known is None:
         return share == known
     trials = min(found["total"], recorded["total"])
@@ -125,5 +125,5 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _number(share: dict[str, Any]) -> str:
-    found = value(share)
+    found = value_of(share)
     return "undefined" if found is None else f"{found:.4f}"

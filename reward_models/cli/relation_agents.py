@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reward_models.shares import format_share
+
 if TYPE_CHECKING:
     from reward_models.studies.relation_agents.agent import Row
 
@@ -70,8 +72,7 @@ def table(results: Results = RESULTS) -> None:
 
 
 def _say(row: Row) -> None:
-    from reward_models.auditing.measures import shown
 
     for predicate, found in row["predicates"].items():
-        said = ", ".join(f"{name} {shown(found[name])}" for name in ("success", "claimed", "precision"))
+        said = ", ".join(f"{name} {format_share(found[name])}" for name in ("success", "claimed", "precision"))
         print(f"{predicate}: {said}")

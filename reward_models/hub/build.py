@@ -40,9 +40,10 @@ from reward_models.hub.recipes import Recipe, recipe
 from reward_models.judges import shipped
 from reward_models.judges.learned import LearnedModel, load
 from reward_models.measuring import hard_cases
-from reward_models.measuring.evaluation import accuracy_by_range, one_thread, truth_on
+from reward_models.measuring.evaluation import accuracy_by_range, truth_on
 from reward_models.models import checkpoint
 from reward_models.studies.paper import rows
+from reward_models.threads import one_thread
 from reward_models.training.protocol import LOG, read_log
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination
 from spatialsim_env.checks import read_object, require_entries

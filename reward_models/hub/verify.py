@@ -8,7 +8,8 @@ from typing import Any
 from reward_models.hub.recipes import SHIPPED
 from reward_models.judges import shipped
 from reward_models.judges.learned import LearnedModel, load
-from reward_models.measuring.evaluation import Accuracy, accuracy_by_range, wilson
+from reward_models.measuring.evaluation import accuracy_by_range
+from reward_models.shares import Accuracy, wilson
 from spatialsim_env.arrangements.tasks import RANGES
 
 SAMPLES, SEED = 2_000, 1  # per range; another seed than the card's, so other samples

@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from reward_models import models
 from reward_models.judges import shipped
-from reward_models.measuring.evaluation import one_thread, rows_at_once
+from reward_models.measuring.evaluation import rows_at_once
 from reward_models.models import RewardModel, checkpoint
 from reward_models.models.batch import pictures_at_once, seen_by
 from reward_models.models.scorers import scorer_of
+from reward_models.threads import one_thread
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.scene import SHAPE, SIZE, SceneError, as_batch, present, validate
 from spatialsim_env.core.rewards import SCENES

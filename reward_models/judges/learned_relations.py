@@ -19,9 +19,9 @@ from torch import Tensor
 
 from reward_models import models
 from reward_models.judges.learned import LearnedReward, Trained
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models import RelationModel, checkpoint
 from reward_models.models.relations.inputs import from_scenes
+from reward_models.threads import one_thread
 from spatialsim_env.relations.scene import SceneError
 from spatialsim_env.relations.vocabulary import PREDICATES
 from spatialsim_env.relations.world import goals

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -13,27 +11,15 @@ from torch import Tensor
 
 from reward_models.models import RewardModel
 from reward_models.models.batch import Batch, for_model, pictures_at_once
+from reward_models.shares import Accuracy
+from reward_models.threads import one_thread
 from spatialsim_env.arrangements import goals
-from spatialsim_env.arrangements.datasets.named import set_name, stream
+from spatialsim_env.arrangements.datasets.named import set_name
 from spatialsim_env.arrangements.negatives import Negative
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination, Samples, Task
+from spatialsim_env.streams import stream
 
 PAIRS_AT_ONCE = 2**15  # pairs of objects judged at a time: what a processor keeps in its cache
-Z = 1.959964  # normal quantile of a two-sided interval of 95 %
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread inside the block, which is fastest for networks this small, and as before after it."""
-    threads = torch.get_num_threads()
-    if threads == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager
@@ -46,44 +32,6 @@ def judging(model: RewardModel) -> Iterator[None]:
             yield
     finally:
         model.train(training)
-
-
-def wilson(hits: int, trials: int, z: float = Z) -> tuple[float, float]:
-    """The interval of a share after Wilson (1927), 95 % unless told; (0, 1) without a trial.
-
-    Raises:
-        ValueError: not 0 <= hits <= trials.
-    """
-    if not 0 <= hits <= trials:
-        raise ValueError(f"{hits} hits of {trials} trials; accepted is 0 <= hits <= trials")
-    if trials == 0:
-        return 0.0, 1.0
-    share, spread = hits / trials, z * z / trials
-    center = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
-    return max(center - half, 0.0), min(center + half, 1.0)
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """Share of right answers."""
-
-    correct: int
-    total: int
-
-    @property
-    def value(self) -> float:
-        """In 0..1."""
-        return self.correct / self.total
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % confidence interval."""
-        return wilson(self.correct, self.total)
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.value:.4f} ({low:.4f} to {high:.4f}, {self.total:,} samples)"
 
 
 def rows_at_once(n_objects: int) -> int:

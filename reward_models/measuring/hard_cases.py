@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.measuring import rules
-from reward_models.measuring.evaluation import Accuracy
+from reward_models.shares import Accuracy
 from spatialsim_env.arrangements import hard_suite
-from spatialsim_env.arrangements.datasets.named import stream
 from spatialsim_env.arrangements.hard_suite import HardTask, label_of
 from spatialsim_env.arrangements.ideal import observer
 from spatialsim_env.arrangements.scene import pad
 from spatialsim_env.arrangements.tasks import Discrimination, Samples, object_range
 from spatialsim_env.checks import require_seed, require_whole
+from spatialsim_env.streams import stream
 
 _SHARE = "of the ceiling"
 LEVEL = 0.75  # share of right answers at the detection threshold

@@ -19,12 +19,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models import checkpoint
 from reward_models.models.relations.columns import Columns
-from spatialsim_env.arrangements.datasets.named import stream
+from reward_models.threads import one_thread
 from spatialsim_env.relations.rel3d.published import SPLITS, Samples, Split
 from spatialsim_env.relations.rel3d.records import members, parsed_name
+from spatialsim_env.streams import stream
 
 RESAMPLES = 10_000
 LEVEL = 0.95  # of the intervals

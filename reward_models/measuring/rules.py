@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_models.measuring.evaluation import Accuracy
+from reward_models.shares import Accuracy
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.alignment import OK
 from spatialsim_env.arrangements.goals import Criterion

@@ -41,12 +41,12 @@ from reward_models.auditing.optimisers import Ends
 from reward_models.auditing.problems import MOVES, Problems, problems
 from reward_models.auditing.report import require_packages
 from reward_models.judges.learned import LearnedModel
-from reward_models.measuring.evaluation import accuracy_on, loss_of, one_thread
+from reward_models.measuring.evaluation import accuracy_on, loss_of
 from reward_models.models import RewardModel, checkpoint
 from reward_models.models.batch import Batch, for_model
+from reward_models.threads import one_thread
 from reward_models.training.protocol import LOG, EpochLog, TrainingConfig, read_log, train
 from spatialsim_env.arrangements.datasets import named
-from spatialsim_env.arrangements.datasets.named import stream
 from spatialsim_env.arrangements.datasets.rollouts import Rollouts, World, pairs
 from spatialsim_env.arrangements.goals import Criterion
 from spatialsim_env.arrangements.negatives import Displaced
@@ -54,6 +54,7 @@ from spatialsim_env.arrangements.scene import NOISE, pad
 from spatialsim_env.arrangements.tasks import Discrimination, Samples
 from spatialsim_env.checks import is_finite, read_object, require, require_seed, require_whole
 from spatialsim_env.files import replaced
+from spatialsim_env.streams import stream
 
 SETTINGS, ROUND, ENDS = "hardening.json", "round.json", "ends"
 OBJECTS = (3, 8)  # per scene

@@ -33,17 +33,18 @@ from safetensors import SafetensorError, safe_open
 from tqdm import tqdm
 
 from reward_models import models
-from reward_models.measuring.evaluation import accuracy, loss_of, one_thread
+from reward_models.measuring.evaluation import accuracy, loss_of
 from reward_models.models import RewardModel, checkpoint
 from reward_models.models.batch import Batch, for_model
 from reward_models.models.stack import Stack
+from reward_models.threads import one_thread
 from reward_models.training import stored_sets
 from reward_models.training.config import ROLLOUTS, VALID, TrainingConfig
-from spatialsim_env.arrangements.datasets.named import stream
 from spatialsim_env.arrangements.scene import TURN
 from spatialsim_env.arrangements.tasks import Task
 from spatialsim_env.checks import read_object, require, require_seed
 from spatialsim_env.files import replaced
+from spatialsim_env.streams import stream
 
 __all__ = ["DamagedState", "EpochLog", "TrainingConfig", "read_log", "read_logs", "train", "train_together"]
 

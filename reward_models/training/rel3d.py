@@ -38,14 +38,14 @@ from tqdm import tqdm
 
 from reward_models import models
 from reward_models.measuring import relation_accuracy
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models import checkpoint
 from reward_models.models.relations.columns import Columns
+from reward_models.threads import one_thread
 from reward_models.training.protocol import CONFIG, LOG, STATE, DamagedState
-from spatialsim_env.arrangements.datasets.named import stream
 from spatialsim_env.checks import is_finite, read_object, require, require_seed, require_whole
 from spatialsim_env.files import replaced
 from spatialsim_env.relations.rel3d.published import Samples, Split, loss_weights
+from spatialsim_env.streams import stream
 
 __all__ = ["DamagedState", "EpochLog", "RelationConfig", "fingerprint", "read_log", "train"]
 

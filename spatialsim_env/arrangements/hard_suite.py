@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.alignment import assign
-from spatialsim_env.arrangements.datasets.named import stream
 from spatialsim_env.arrangements.negatives import (
     Displaced,
     Mirrored,
@@ -45,6 +44,7 @@ from spatialsim_env.arrangements.scene import (
 )
 from spatialsim_env.arrangements.tasks import MAX_TRIES, Discrimination, Samples, object_range
 from spatialsim_env.arrangements.tasks import RANGES as BENCHMARK_RANGES
+from spatialsim_env.streams import stream
 
 DISPLACEMENTS = (2, 3, 4, 6, 8, 12, 24, 48)  # deviations of the position noise
 MOST_OBJECTS = 100

@@ -24,6 +24,7 @@ from spatialsim_env.arrangements.goals import Criterion
 from spatialsim_env.arrangements.negatives import Negative, Redrawn, by_name
 from spatialsim_env.arrangements.scene import COLOR, NOISE, ORIENTATION, POSITION, SIZE, TURN
 from spatialsim_env.arrangements.variants import Fixed
+from spatialsim_env.checks import check_seed
 
 STAGES = tuple(part * np.pi for part in (0.1, 0.6, 1.1, 1.6, 2.0))  # rotation limits of the curriculum, radians
 RANGES = ((3, 8), (9, 20), (21, 30))  # objects per scene in the three Discrimination sets
@@ -245,16 +246,6 @@ def reference_scene(n_objects: int, reference_seed: int) -> NDArray[np.float32]:
     reference = scene.sample([n_objects], n_objects, rng)[0]
     reference.flags.writeable = False
     return reference
-
-
-def check_seed(name: str, seed: Any) -> None:
-    """Refuse what is not a seed.
-
-    Raises:
-        ValueError: not an int from 0.
-    """
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"{name} is {seed!r}; accepted is an int from 0")
 
 
 def object_range(n_objects: int | tuple[int, int]) -> tuple[int, int]:

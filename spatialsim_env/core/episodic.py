@@ -199,13 +199,3 @@ class Episodic:
         if self._viewer is not None:
             self._viewer.close()
             self._viewer = None
-
-
-def check_choice(name: str, value: Any, accepted: tuple[Any, ...]) -> None:
-    """Refuse what is not among the accepted values.
-
-    Raises:
-        ValueError: another value.
-    """
-    if value not in accepted:
-        raise ValueError(f"{name} is {value!r}; accepted are {', '.join(map(str, accepted))}")

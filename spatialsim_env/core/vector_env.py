@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spatialsim_env import HORIZON
 from spatialsim_env.arrangements.dynamics import ActionError
 from spatialsim_env.arrangements.episodes import Batch
-from spatialsim_env.arrangements.tasks import check_seed
+from spatialsim_env.checks import check_seed
 from spatialsim_env.core.episodic import Episodic, Moment, Observation
 from spatialsim_env.core.worlds import NewGoals, OneGoal, Worlds
 

@@ -26,9 +26,10 @@ from spatialsim_env.arrangements.scene import (
     as_batch,
 )
 from spatialsim_env.arrangements.similarities import ANGLES, SCALES, Range
-from spatialsim_env.arrangements.tasks import check_seed, object_range
+from spatialsim_env.arrangements.tasks import object_range
+from spatialsim_env.checks import check_choice, check_seed
 from spatialsim_env.core import rewards
-from spatialsim_env.core.episodic import Episodic, Observation, check_choice
+from spatialsim_env.core.episodic import Episodic, Observation
 
 OBSERVATIONS = ("state", "pixels")
 PIXELS = 84  # side of the picture that observation="pixels" gives

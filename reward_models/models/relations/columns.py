@@ -19,11 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models.relations import inputs as model_inputs
 from reward_models.models.relations.base import BOTTOM, LEFT, RIGHT, TOP
-from spatialsim_env.arrangements.datasets.named import stream
+from reward_models.threads import one_thread
 from spatialsim_env.relations.rel3d.published import Samples
+from spatialsim_env.streams import stream
 
 PICTURE, BOXES = "picture", "boxes2d"
 MARGIN = 256 / 224  # size of a picture for learning, of the size of its crop

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reward_models.shares import PooledShare, pool
 from reward_models.studies.agents import rows as study_rows
 from reward_models.studies.agents import runs as study
 from reward_models.studies.agents.rows import Row
 from reward_models.studies.agents.runs import CLONED, NETWORKS, REWARDS, TARGETS, TRAINED, WITHIN
 from reward_models.studies.paper.figures import blank_figure, png
 from reward_models.studies.paper.report import put
-from reward_models.studies.paper.summary import LEVEL, RESAMPLES
 from reward_models.studies.paper.tables import NONE, Table
 from spatialsim_env.arrangements.tasks import RANGES
 
@@ -31,36 +30,6 @@ POINTS = 200  # of a mean learning curve
 GROUPS = tuple(f"{low}-{high}" for low, high in RANGES)
 _COLORS = {reward: f"C{k}" for k, reward in enumerate(REWARDS)}
 _INTERVALS = "Intervals: 95 %, over agents and episodes."
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share over several runs."""
-
-    value: float
-    interval: tuple[float, float]  # 95 %
-    runs: int
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
-
-
-def pooled(found: Iterable[dict[str, Any]]) -> Share | None:
-    """The share of all trials of several runs; None without a trial.
-
-    Args:
-        found: hits and total of each run, as rows have them.
-    """
-    counts = [(part["hits"], part["total"]) for part in found if part["total"]]
-    if not counts:
-        return None
-    hits, totals = np.array(counts).T
-    rng = np.random.default_rng(0)
-    picked = rng.integers(0, len(counts), (RESAMPLES, len(counts)))
-    drawn = rng.beta(hits[picked] + 0.5, totals[picked] - hits[picked] + 0.5) * totals[picked]
-    low, high = np.quantile(drawn.sum(axis=1) / totals[picked].sum(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    value = float(hits.sum() / totals.sum())
-    return Share(value, (min(float(low), value), max(float(high), value)), len(counts))
 
 
 class Results:
@@ -75,13 +44,13 @@ class Results:
         """Those of a configuration trained on a reward, in order of seeds."""
         return [row for name, row in self.by_id.items() if name.startswith(f"agents/{config}/{reward}/seed")]
 
-    def share(self, config: str, reward: str, name: str) -> Share | None:
+    def share(self, config: str, reward: str, name: str) -> PooledShare | None:
         """A share of ``evaluation`` over the agents of a configuration and a reward."""
-        return pooled(row["evaluation"][name] for row in self.agents(config, reward))
+        return pool(row["evaluation"][name] for row in self.agents(config, reward))
 
-    def of(self, run: str, name: str) -> Share | None:
+    def of(self, run: str, name: str) -> PooledShare | None:
         """A share of ``evaluation`` of one run."""
-        return pooled([self.by_id[run]["evaluation"][name]]) if run in self.by_id else None
+        return pool([self.by_id[run]["evaluation"][name]]) if run in self.by_id else None
 
 
 def write(results: str | os.PathLike[str], out: str | os.PathLike[str], *, quick: bool = False) -> Path:
@@ -145,7 +114,7 @@ def configurations(known: Results) -> Table:
     return Table("configurations", "Agents by configuration", columns, tuple(lines), note)
 
 
-def _met(found: Share | None, target: float | None) -> str:
+def _met(found: PooledShare | None, target: float | None) -> str:
     if found is None or target is None:
         return NONE
     return "yes" if found.value >= target else "no"
@@ -193,7 +162,7 @@ def generalisation(known: Results) -> Table:
             continue
         row = known.by_id.get(run.id)
         of_network = [
-            NONE if row is None else _text(pooled([row["claims"][network][name]]))
+            NONE if row is None else _text(pool([row["claims"][network][name]]))
             for network in NETWORKS
             for name in ("claimed", "precision")
         ]
@@ -227,7 +196,7 @@ def classifiers(known: Results) -> Table:
             row = known.by_id.get(f"{source}/{network}")
             figures = [NONE] * (len(GROUPS) + 3)
             if row is not None:
-                accuracies = [_text(pooled([row["accuracy"][name]])) for name in (*GROUPS, "rollouts")]
+                accuracies = [_text(pool([row["accuracy"][name]])) for name in (*GROUPS, "rollouts")]
                 figures = [*accuracies, f"{row['n_weights']:,}", f"{row['seconds']:,.0f}"]
             lines.append((network, "benchmark" if source == "rewards" else "rollouts", *figures))
     columns = (
@@ -249,11 +218,11 @@ def _ratio(found: dict[str, Any]) -> float:
     return found["hits"] / found["total"]
 
 
-def _text(found: Share | None) -> str:
+def _text(found: PooledShare | None) -> str:
     return NONE if found is None else str(found)
 
 
-def _value(found: Share | None) -> str:
+def _value(found: PooledShare | None) -> str:
     return NONE if found is None else f"{found.value:.3f}"
 
 

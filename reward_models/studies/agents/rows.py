@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 from reward_models.agents.configs import AgentConfig
-from reward_models.measuring.evaluation import wilson
 from reward_models.studies.agents import runs as study
 from reward_models.studies.agents.runs import Run
 from reward_models.studies.paper import rows as benchmark_rows
@@ -70,11 +69,6 @@ def row_of(run: Run, **changes: Any) -> Row:
         "claims": {}, "accuracy": {}, "curve": [], "evaluations": [], "error": None,
     }  # fmt: skip
     return {"id": run.id, **made_by(), "settings": run.settings, **nothing, **changes}
-
-
-def share(hits: int, total: int) -> dict[str, Any]:
-    """Hits of a number of trials, with their 95 % interval after Wilson."""
-    return {"hits": int(hits), "total": int(total), "interval": list(wilson(int(hits), int(total)))}
 
 
 def path_of(results: Path, run: Run) -> Path:

@@ -22,7 +22,6 @@ from typing import Any
 
 from filelock import Timeout
 
-from reward_models.measuring.evaluation import one_thread
 from reward_models.studies import claims
 from reward_models.studies.agents import rows as study_rows
 from reward_models.studies.agents import runs as study
@@ -31,6 +30,7 @@ from reward_models.studies.agents.rows import Row
 from reward_models.studies.agents.runs import Run
 from reward_models.studies.claims import TRACEBACK
 from reward_models.studies.paper.runner import CLAIMS, DONE, FAILED, MISSING, RUNNING
+from reward_models.threads import one_thread
 from spatialsim_env.checks import read_object
 from spatialsim_env.files import replaced
 

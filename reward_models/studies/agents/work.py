@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reward_models.agents import cloning, training
 from reward_models.agents.evaluation import Evaluation, Policy, evaluate
@@ -19,7 +18,8 @@ from reward_models.agents.training import STEPS_COLUMN, Agent, train
 from reward_models.judges.learned import LearnedReward
 from reward_models.measuring import evaluation
 from reward_models.models import checkpoint
-from reward_models.studies.agents.rows import SHARES, Row, share
+from reward_models.shares import share, share_of
+from reward_models.studies.agents.rows import SHARES, Row
 from reward_models.studies.agents.runs import (
     FIRST_EPISODE,
     NETWORKS,
@@ -170,7 +170,7 @@ def _transfer(what: TransferRun, here: Study) -> Row:
 def _claims(reward: LearnedReward, found: Evaluation) -> dict[str, Any]:
     """What a network says of the scenes in which episodes ended."""
     claimed = reward(found.achieved, found.desired) >= reward.success_threshold
-    return {"claimed": _share(claimed), "precision": _share(found.success[claimed])}
+    return {"claimed": share_of(claimed), "precision": share_of(found.success[claimed])}
 
 
 def _played(policy: Policy | str, what: PlayedRun, reward: Any = "sparse") -> Evaluation:
@@ -179,11 +179,7 @@ def _played(policy: Policy | str, what: PlayedRun, reward: Any = "sparse") -> Ev
 
 def _measured(found: Evaluation) -> dict[str, Any]:
     of = {name: getattr(found, name) for name in SHARES if name != "precision"}
-    return {name: _share(hits) for name, hits in {**of, "precision": found.success[found.claimed]}.items()}
-
-
-def _share(hits: NDArray[np.bool_]) -> dict[str, Any]:
-    return share(int(hits.sum()), len(hits))
+    return {name: share_of(hits) for name, hits in {**of, "precision": found.success[found.claimed]}.items()}
 
 
 def points(logged: list[dict[str, float]], columns: Sequence[str]) -> list[Point]:

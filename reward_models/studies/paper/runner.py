@@ -36,6 +36,7 @@ from reward_models.studies.paper.rows import Row
 from reward_models.training import stored_sets
 from reward_models.training.config import VALID
 from reward_models.training.protocol import DamagedState, EpochLog, read_logs, train_together
+from spatialsim_env import streams
 from spatialsim_env.arrangements.datasets import named
 from spatialsim_env.arrangements.datasets.named import set_name
 from spatialsim_env.arrangements.scene import TURN
@@ -257,7 +258,7 @@ def _of_rule(cell: RuleCell, bench: Bench, seed: int) -> Row:
     accuracy = {}
     for name, size in cell.tests.items():
         task = named.named(name).task
-        training = task.sample(cell.samples, named.stream(DATA_SEED, f"rules/{set_name(task, 'train')}"))
+        training = task.sample(cell.samples, streams.stream(DATA_SEED, f"rules/{set_name(task, 'train')}"))
         accuracy[name] = asdict(rules.accuracy(cell.rule, training, named.sample(name, DATA_SEED, size)))
     drawn = heat_map.of_truth() if cell.heat_map else None
     return _row(cell, bench, seed, accuracy=accuracy, heat_map=drawn)

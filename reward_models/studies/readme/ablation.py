@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reward_models.auditing import measures
 from reward_models.auditing.audit import GRADIENT, SEARCH
+from reward_models.shares import value_of
 from reward_models.studies.hardening.ablation import PLAIN, variants_of
 
 ROWS = Path(__file__).parents[3] / "results" / "hardening"
@@ -67,6 +67,6 @@ def _least(row: Row, optimiser: str, name: str, sizes: list[int]) -> str:
     cells = []
     for n in sizes:
         shares = [part[name] for part in row["audit"] if (part["optimiser"], part["n_objects"]) == (optimiser, n)]
-        values = [value for share in shares if (value := measures.value(share)) is not None]
+        values = [value for share in shares if (value := value_of(share)) is not None]
         cells.append(f"{min(values):.2f}" if values else "none")
     return " / ".join(cells)

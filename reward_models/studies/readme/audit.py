@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from reward_models.auditing import measures
 from reward_models.auditing.audit import AGENT, GRADIENT, SEARCH
 from reward_models.auditing.targets import AGENT_OBJECTS, PRECISION_OBJECTS
 from reward_models.hub.recipes import SHIPPED
 from reward_models.hub.targets import THRESHOLD_RANGE, card_targets
 from reward_models.judges import shipped
 from reward_models.measuring.hard_cases import CEILING, thresholds
+from reward_models.shares import value_of
 from reward_models.studies.hard_suite import rows as hard_rows
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -103,7 +103,7 @@ def _shares(audit: Card, optimiser: str, name: str, objects: Iterable[int]) -> s
     cells = []
     for n in objects:
         shares = [row[name] for row in audit["rows"] if (row["optimiser"], row["n_objects"]) == (optimiser, n)]
-        values = [value for share in shares if (value := measures.value(share)) is not None]
+        values = [value for share in shares if (value := value_of(share)) is not None]
         cells.append(f"{min(values):.2f}" if values else "none" if shares else NONE)
     return NONE if set(cells) == {NONE} else " / ".join(cells)
 

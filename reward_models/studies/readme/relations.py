@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reward_models.auditing import measures, relation_audit
+from reward_models import shares
+from reward_models.auditing import relation_audit
+from reward_models.shares import value_of
 from reward_models.studies.rel3d import report, tables
 from reward_models.studies.rel3d.experiments import VARIANTS
 from reward_models.studies.relation_agents import agent
@@ -103,12 +105,12 @@ def audits() -> str:
 
 
 def _mean(rows: list[dict[str, Any]], name: str, key: str) -> float:
-    values = [measures.value(row["predicates"][name][key]) or 0.0 for row in rows]
+    values = [shares.value_of(row["predicates"][name][key]) or 0.0 for row in rows]
     return sum(values) / len(values)
 
 
 def _shown(share: Any) -> str:
-    value = measures.value(share)
+    value = value_of(share)
     return "none" if value is None else f"{value:.2f}"
 
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from reward_models import models
 from reward_models.training.rel3d import RelationConfig
-from spatialsim_env.arrangements.datasets.named import stream
 from spatialsim_env.relations.rel3d import subsets
 from spatialsim_env.relations.rel3d.published import Split
+from spatialsim_env.streams import stream
 
 VERSION = 1  # raised whenever a change of the code alters results; rows of two versions are never mixed
 

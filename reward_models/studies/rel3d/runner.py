@@ -25,7 +25,6 @@ import torch
 from filelock import Timeout
 
 from reward_models.measuring import boundaries, relation_accuracy
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models.relations.columns import Columns
 from reward_models.studies import claims
 from reward_models.studies.claims import TRACEBACK
@@ -33,6 +32,7 @@ from reward_models.studies.paper.runner import CLAIMS, DONE, FAILED, MISSING, RU
 from reward_models.studies.rel3d import experiments, rows, test_set
 from reward_models.studies.rel3d.experiments import FULL, Run
 from reward_models.studies.rel3d.rows import Row
+from reward_models.threads import one_thread
 from reward_models.training.rel3d import DamagedState, best_epoch, fingerprint, read_log, train
 from spatialsim_env.files import sha256
 from spatialsim_env.relations.rel3d import published

@@ -33,7 +33,7 @@ from reward_models.agents.evaluation import evaluate as evaluate_agent
 from reward_models.agents.run import learning_curve
 from reward_models.agents.training import STEPS_COLUMN, Agent
 from reward_models.agents.training import train as train_agent
-from reward_models.auditing.measures import share_of, shown, value
+from reward_models.shares import format_share, share_of, value_of
 from reward_models.studies.agents import rows as study_rows
 from reward_models.studies.paper.tables import Table
 from spatialsim_env.checks import read_object, require_entries
@@ -199,13 +199,15 @@ def table(rows: Sequence[Row]) -> Table:
     The last column is the gap: how much less often an agent succeeds by the rule than the agent of the same seed that
     was trained on the rule.
     """
-    on_rule = {_seed(row): value(row["predicates"][ALL]["success"]) for row in rows if row["model"] is None}
+    on_rule = {_seed(row): value_of(row["predicates"][ALL]["success"]) for row in rows if row["model"] is None}
     lines = []
     for row in rows:
-        best, own = on_rule.get(_seed(row)), value(row["predicates"][ALL]["success"])
+        best, own = on_rule.get(_seed(row)), value_of(row["predicates"][ALL]["success"])
         for name, found in row["predicates"].items():
             gap = f"{best - own:+.3f}" if name == ALL and row["model"] and best is not None and own is not None else "-"
-            lines.append((row["id"], name, *(shown(found[key]) for key in ("success", "claimed", "precision")), gap))
+            lines.append(
+                (row["id"], name, *(format_share(found[key]) for key in ("success", "claimed", "precision")), gap)
+            )
     columns = ("agent", "predicate", "success by the rule", "its reward says so", "precision", "gap")
     return Table("agents", "Agents on rules and on learned models", columns, tuple(lines))
 

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -55,6 +54,7 @@ from spatialsim_env.arrangements.scene import N_FEATURES, SHAPE, SHAPES, present
 from spatialsim_env.arrangements.tasks import RANGES, STAGES, Discrimination, Identification, Samples, Task
 from spatialsim_env.arrangements.variants import Fixed
 from spatialsim_env.files import replaced, sha256
+from spatialsim_env.streams import stream
 
 FORMAT = 1
 _MANIFEST = {"version": str, "samples": int, "n_max": int, "one_reference": bool, "sha256": str, "settings": dict}
@@ -181,11 +181,6 @@ def select(patterns: Iterable[str]) -> list[str]:
 
 def _begins_with(parts: list[str], wanted: list[str]) -> bool:
     return len(wanted) <= len(parts) and all(map(fnmatchcase, parts, wanted))
-
-
-def stream(seed: int, name: str) -> np.random.Generator:
-    """Independent random numbers for each purpose, all from one seed; a set has the stream of its name."""
-    return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def sample(name: str, seed: int, size: int | None = None) -> Samples:

@@ -30,12 +30,13 @@ from numpy.typing import NDArray
 
 from spatialsim_env import HORIZON
 from spatialsim_env.arrangements.datasets import named, shards
-from spatialsim_env.arrangements.datasets.named import stream
 from spatialsim_env.arrangements.dynamics import DIRECTIONS, Dynamics
 from spatialsim_env.arrangements.expert import Expert
 from spatialsim_env.arrangements.similarities import ANGLES, SCALES
-from spatialsim_env.arrangements.tasks import Samples, check_seed
+from spatialsim_env.arrangements.tasks import Samples
+from spatialsim_env.checks import check_seed
 from spatialsim_env.core.env import DiscriminationEnv, IdentificationEnv, SpatialSimEnv
+from spatialsim_env.streams import stream
 
 POLICIES = ("random", "expert")
 EPISODES = "episodes"  # key of the settings: how many

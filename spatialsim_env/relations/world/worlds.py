@@ -9,8 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
+from spatialsim_env.checks import check_choice
 from spatialsim_env.core import rewards
-from spatialsim_env.core.episodic import Episodic, Observation, check_choice
+from spatialsim_env.core.episodic import Episodic, Observation
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.scene import SceneError
 from spatialsim_env.relations.vocabulary import PREDICATES

@@ -10,8 +10,9 @@ from scipy.stats import binomtest
 
 from reward_models.agents import evaluation as module
 from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
-from reward_models.agents.evaluation import Evaluation, evaluate, film, steps, wilson
+from reward_models.agents.evaluation import Evaluation, evaluate, film, steps
 from reward_models.agents.extractor import FAR, place_goal
+from reward_models.shares import wilson
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.alignment import align
 from spatialsim_env.arrangements.scene import as_batch

@@ -13,7 +13,7 @@ from reward_models.agents.configs import DISCRIMINATION
 from reward_models.agents.extractor import FEATURES_PER_OBJECT
 from reward_models.agents.set_extractors import EXTRACTORS, scaled
 from reward_models.agents.vec_env import SpatialSimVecEnv
-from reward_models.measuring.evaluation import one_thread
+from reward_models.threads import one_thread
 from spatialsim_env.arrangements import scene
 from spatialsim_env.arrangements.tasks import shuffle
 from spatialsim_env.testing import example_pairs

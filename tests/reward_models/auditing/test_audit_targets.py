@@ -7,7 +7,7 @@ import pytest
 
 from reward_models.auditing.measures import calibration
 from reward_models.auditing.targets import card_of, compare, targets
-from reward_models.measuring.evaluation import wilson
+from reward_models.shares import wilson
 
 
 def share(hits, total):

@@ -7,10 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from reward_models import models
+from reward_models import models, shares
 from reward_models.measuring import evaluation
-from reward_models.measuring.evaluation import Accuracy
 from reward_models.models.batch import from_samples
+from reward_models.shares import Accuracy
 from spatialsim_env.arrangements.tasks import Discrimination, Identification
 
 
@@ -21,7 +21,7 @@ def test_the_interval_is_wilsons(correct, total):
     x = correct / total
     assert accuracy.value == x
     for end in accuracy.interval:
-        assert (x - end) ** 2 == pytest.approx(evaluation.Z**2 * end * (1 - end) / total, abs=1e-12)
+        assert (x - end) ** 2 == pytest.approx(shares.Z**2 * end * (1 - end) / total, abs=1e-12)
     assert accuracy.interval[0] - 1e-12 <= x <= accuracy.interval[1] + 1e-12
 
 

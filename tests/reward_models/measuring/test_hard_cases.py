@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from reward_models import models
 from reward_models.judges.learned import LearnedModel
 from reward_models.measuring import hard_cases
-from reward_models.measuring.evaluation import wilson
 from reward_models.measuring.hard_cases import (
     CEILING,
     Ideal,
@@ -28,6 +27,7 @@ from reward_models.measuring.hard_cases import (
     table,
     thresholds,
 )
+from reward_models.shares import wilson
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.arrangements.hard_suite import DISPLACEMENTS, rng_of
 from spatialsim_env.arrangements.ideal import observer

@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 
 from reward_models import models
-from reward_models.measuring.evaluation import loss_of, one_thread
+from reward_models.measuring.evaluation import loss_of
 from reward_models.models.batch import Batch, for_model, from_samples, seen_by, to_tensor
+from reward_models.threads import one_thread
 from spatialsim_env import testing
 from spatialsim_env.arrangements import scene
 from spatialsim_env.arrangements.scene import COLOR, ORIENTATION, POSITION, SHAPE

@@ -17,9 +17,10 @@ from torchvision.models import resnet18
 import spatialsim_env
 from reward_models import models
 from reward_models.judges.learned import LearnedModel, LearnedReward, load
-from reward_models.measuring.evaluation import accuracy, logits, one_thread
+from reward_models.measuring.evaluation import accuracy, logits
 from reward_models.models import checkpoint
 from reward_models.models.batch import for_model
+from reward_models.threads import one_thread
 from reward_models.training.protocol import TrainingConfig, train
 from spatialsim_env import testing
 from spatialsim_env.arrangements import similarities

@@ -12,11 +12,11 @@ import torch
 
 from reward_models import models
 from reward_models.judges import learned
-from reward_models.measuring.evaluation import one_thread
 from reward_models.models import checkpoint
 from reward_models.models.checkpoint import CheckpointError
 from reward_models.models.relations.base import NEEDS, SHAPES
 from reward_models.models.relations.layers import Scale, queried
+from reward_models.threads import one_thread
 from reward_models.training.protocol import TrainingConfig
 from spatialsim_env.relations.rel3d import vectors
 

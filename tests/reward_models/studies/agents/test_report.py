@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reward_models.shares import pool, share
 from reward_models.studies.agents import report as study_report
 from reward_models.studies.agents import rows as study_rows
 from reward_models.studies.agents import runs as study
-from reward_models.studies.agents.report import Results, pooled
-from reward_models.studies.agents.rows import row_of, share
+from reward_models.studies.agents.report import Results
+from reward_models.studies.agents.rows import row_of
 from reward_models.studies.agents.runs import TransferRun
 
 RUNS = study.runs()
@@ -58,26 +59,26 @@ def lines(table):
 @pytest.mark.parametrize(("hits", "total"), [(0, 500), (3, 10), (250, 500), (500, 500)])
 def test_one_run_has_the_interval_that_its_episodes_leave(hits, total):
     """Jeffreys' interval, apart from the draws."""
-    found = pooled([share(hits, total)])
+    found = pool([share(hits, total)])
     low, high = stats.beta.ppf([0.025, 0.975], hits + 0.5, total - hits + 0.5)
     assert found.value == hits / total
     assert found.interval == pytest.approx((0 if hits == 0 else low, 1 if hits == total else high), abs=0.006)
 
 
 def test_the_interval_of_several_runs_is_over_runs_and_episodes():
-    apart, alike = (pooled([share(hits, 500) for hits in of]) for of in ((250, 350, 450), (350, 350, 350)))
+    apart, alike = (pool([share(hits, 500) for hits in of]) for of in ((250, 350, 450), (350, 350, 350)))
     assert apart.value == alike.value == 0.7
     low, high = stats.beta.ppf([0.025, 0.975], 1050.5, 450.5)
     assert alike.interval == pytest.approx((low, high), abs=0.005)
     assert apart.interval[0] < 0.55
     assert apart.interval[1] > 0.85
-    assert pooled([share(250, 500), share(350, 500), share(450, 500)]) == apart
+    assert pool([share(250, 500), share(350, 500), share(450, 500)]) == apart
 
 
 def test_runs_without_a_trial_do_not_count():
-    assert pooled([share(0, 0), share(3, 10)]) == pooled([share(3, 10)])
-    assert pooled([share(0, 0)]) is None
-    assert pooled([]) is None
+    assert pool([share(0, 0), share(3, 10)]) == pool([share(3, 10)])
+    assert pool([share(0, 0)]) is None
+    assert pool([]) is None
 
 
 def test_configurations():

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reward_models.measuring.evaluation import wilson
+from reward_models.shares import share, wilson
 from reward_models.studies.agents import rows as study_rows
 from reward_models.studies.agents import runs as study
-from reward_models.studies.agents.rows import row_of, share
+from reward_models.studies.agents.rows import row_of
 from reward_models.studies.paper.rows import RowError
 
 RESULTS = Path(__file__).parents[4] / "results/agents"

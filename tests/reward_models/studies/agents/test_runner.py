@@ -22,12 +22,12 @@ from reward_models.agents.training import load_agent
 from reward_models.judges.learned import LearnedReward
 from reward_models.measuring import evaluation
 from reward_models.models import checkpoint
+from reward_models.shares import share
 from reward_models.studies import claims
 from reward_models.studies.agents import rows as study_rows
 from reward_models.studies.agents import runner
 from reward_models.studies.agents import runs as study
 from reward_models.studies.agents import work as study_work
-from reward_models.studies.agents.rows import share
 from reward_models.studies.agents.runner import Study
 from reward_models.studies.paper import launch
 from reward_models.studies.paper.runner import DONE, FAILED, MISSING, RUNNING, TRACEBACK

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reward_models.hub.targets import IDEAL_THRESHOLD
-from reward_models.measuring.evaluation import wilson
 from reward_models.measuring.hard_cases import CEILING
+from reward_models.shares import wilson
 from reward_models.studies.readme import audit as audit_tables
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reward_models.measuring.evaluation import wilson
+from reward_models.shares import wilson
 from reward_models.studies.readme import relations
 
 

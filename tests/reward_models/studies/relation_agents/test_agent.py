@@ -17,10 +17,10 @@ from reward_models.agents import relation_features
 from reward_models.agents.configs import RELATION, AgentConfig
 from reward_models.agents.relation_hindsight import RelationHerReplayBuffer
 from reward_models.agents.training import load_agent, make_envs, make_model
-from reward_models.auditing.measures import share_of
 from reward_models.cli.relation_agents import agent_app
 from reward_models.models import checkpoint
 from reward_models.models.relations import inputs
+from reward_models.shares import share_of
 from reward_models.studies.relation_agents import agent
 from reward_models.studies.relation_agents.agent import ALL, CONFIG, SEVEN, config_of
 from spatialsim_env.relations import scene
