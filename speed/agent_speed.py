@@ -12,19 +12,18 @@ thread, three seeds; seconds are wall time with the evaluation at the end.
 
 from __future__ import annotations
 
-import os
+import recording
+
+# isort: split
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-
 import numpy as np
-import recording
 import torch
+from recording import Row
 from stable_baselines3 import SAC
 
 from reward_models import models
@@ -33,7 +32,6 @@ from reward_models.agents.training import make_envs, make_model, train
 from reward_models.judges.learned import LearnedModel, LearnedReward
 from spatialsim_env.core.rewards import Reward
 
-RESULT = Path(__file__).with_suffix(".json")
 CONFIG = "discrim_n3"
 TRUTH = "truth"
 LEARNED = ("mpgnn", "matching")
@@ -42,8 +40,6 @@ REPETITIONS = 9
 SEEDS = 3
 TARGET = {"share": 0.15, "success": 0.95, "steps": 10_000, "seconds": 180.0}
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3")
-
-Row = dict[str, Any]
 
 
 def agent(config: AgentConfig, name: str) -> Any:
@@ -100,7 +96,7 @@ def learning(steps: int | None = None, episodes: int | None = None, seeds: int =
 def measure() -> dict[str, Any]:
     """All figures, with what they were measured on."""
     torch.set_num_threads(1)
-    return recording.made_by(PACKAGES) | {
+    return recording.state_origin(PACKAGES) | {
         "settings": {"config": CONFIGS[CONFIG].as_json(), "gradient_steps": GRADIENT_STEPS, "repetitions": REPETITIONS},
         "target": TARGET,
         "costs": costs(),
@@ -111,28 +107,20 @@ def measure() -> dict[str, Any]:
 def table(result: dict[str, Any]) -> str:
     """The figures as Markdown."""
     target, config = result["target"], result["settings"]["config"]
-    lines = ["| reward | ms per gradient step | added by the reward | target | met |", "|---|---|---|---|---|"]
+    lines = []
     for row in result["costs"]:
         known = row["met"] is not None
         share, bound = (f"{row['share']:.1%}", f"at most {target['share']:.0%}") if known else ("-", "-")
-        lines.append(f"| {row['reward']} | {row['ms']:.1f} | {share} | {bound} | {_yes(row['met'])} |")
-    lines += [
-        "",
-        f"| `{config['name']}` on the truth | steps | success | s | target | met |",
-        "|---|---|---|---|---|---|",
-    ]
+        lines.append((row["reward"], f"{row['ms']:.1f}", share, bound, recording.format_met(row["met"])))
+    costs = recording.markdown(("reward", "ms per gradient step", "added by the reward", "target", "met"), lines)
     bound = f"{target['success']:.2f} within {target['steps']:,} steps and {target['seconds']:.0f} s"
-    lines += [
-        f"| seed {row['seed']} | {row['steps']:,} | {row['success']:.2f} | {row['seconds']:.0f} | {bound} "
-        f"| {_yes(row['met'])} |"
-        for row in result["learning"]
-    ]
-    return "\n".join(lines)
-
-
-def _yes(met: bool | None) -> str:
-    return "-" if met is None else "yes" if met else "no"
+    lines = []
+    for row in result["learning"]:
+        figures = (f"{row['steps']:,}", f"{row['success']:.2f}", f"{row['seconds']:.0f}")
+        lines.append((f"seed {row['seed']}", *figures, bound, recording.format_met(row["met"])))
+    columns = (f"`{config['name']}` on the truth", "steps", "success", "s", "target", "met")
+    return f"{costs}\n\n{recording.markdown(columns, lines)}"
 
 
 if __name__ == "__main__":
-    recording.main(RESULT, measure, table)
+    recording.main(__file__, measure, table)

@@ -11,32 +11,28 @@ Seconds are CPU time, so that what else the machine does is left out.
 
 from __future__ import annotations
 
-import os
+import recording
+
+# isort: split
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-
-import recording
 import torch
+from recording import Row
 
 from reward_models.auditing.audit import audit
 from reward_models.hub.build import TIMED_OBJECTS, microseconds
 from reward_models.hub.recipes import recipe
 from reward_models.judges.learned import load
 
-RESULT = Path(__file__).with_suffix(".json")
 TRAINED = "matching"
 AUDITED = ("matching", "mpgnn")
 SIZES = (3, 5, 8)
 TARGET = {"training": 60.0, "4096": 30.0, "1": 0.5, "audit": 600.0}  # s, ms, ms, s; under
 PACKAGES = ("numpy", "numba", "torch", "cmaes")
-
-Row = dict[str, Any]
 
 
 def row(work: str, unit: str, value: float, target: float) -> Row:
@@ -77,18 +73,18 @@ def measure() -> dict[str, Any]:
     """All rows, with what they were measured on."""
     torch.set_num_threads(1)
     rows = [training(), scores(4_096), scores(1), *map(audits, AUDITED)]
-    return recording.made_by(PACKAGES) | {"rows": rows}
+    return recording.state_origin(PACKAGES) | {"rows": rows}
 
 
 def table(result: dict[str, Any]) -> str:
     """The rows as Markdown."""
-    lines = ["| work | here | target | met |", "|---|---|---|---|"]
+    lines = []
     for line in result["rows"]:
         value = f"{line['value']:.2f}" if line["value"] < 1 else f"{line['value']:,.0f}"
-        met = "yes" if line["met"] else "no"
-        lines.append(f"| {line['work']} | {value} {line['unit']} | under {line['target']:g} {line['unit']} | {met} |")
-    return "\n".join(lines)
+        target = f"under {line['target']:g} {line['unit']}"
+        lines.append((line["work"], f"{value} {line['unit']}", target, recording.format_met(line["met"])))
+    return recording.markdown(("work", "here", "target", "met"), lines)
 
 
 if __name__ == "__main__":
-    recording.main(RESULT, measure, table)
+    recording.main(__file__, measure, table)

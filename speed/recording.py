@@ -1,4 +1,7 @@
-"""What the scripts that measure speeds share: what a result says about its making, and where it is kept."""
+"""The parts of the scripts that measure speeds: one thread, clocks, provenance, tables, and the file of the result.
+
+Import this module before anything numerical: it sets the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,49 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import numpy as np
+
 from spatialsim_env.files import replaced
 
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # the plain implementations of the tests
 
-def made_by(packages: Sequence[str]) -> dict[str, Any]:
-    """Commit, versions and machine of a measurement on one thread."""
-    root = Path(__file__).parents[1]
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+Row = dict[str, Any]
+
+
+def times(work: Callable[[], Any], repetitions: int) -> list[float]:
+    """Wall times of calls, in seconds, after one that is not counted."""
+    work()
+    measured = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        work()
+        measured.append(time.perf_counter() - start)
+    return measured
+
+
+def median(work: Callable[[], Any], repetitions: int = 7) -> float:
+    """Median wall time of a call, in seconds."""
+    return float(np.median(times(work, repetitions)))
+
+
+def least(work: Callable[[], Any], repetitions: int = 5) -> float:
+    """Least wall time of a call, in seconds."""
+    return min(times(work, repetitions))
+
+
+def state_origin(packages: Sequence[str]) -> dict[str, Any]:
+    """State commit, versions and machine of a measurement on one thread."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return {
         "commit": commit.stdout.strip() or None,
         "python": platform.python_version(),
@@ -27,8 +61,21 @@ def made_by(packages: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def main(path: Path, measure: Callable[[], dict[str, Any]], table: Callable[[dict[str, Any]], str]) -> None:
-    """Measure and write the result, unless called with ``--print``; print the table of what is written."""
+def format_met(met: bool | None) -> str:
+    """Say whether a target is met; "-" without one."""
+    return {None: "-", True: "yes", False: "no"}[met]
+
+
+def markdown(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Format a table."""
+    return "\n".join(
+        [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *(f"| {' | '.join(x)} |" for x in lines)]
+    )
+
+
+def main(script: str, measure: Callable[[], Row], table: Callable[[Row], str]) -> None:
+    """Measure and write the result beside the script, unless called with ``--print``; print its table."""
+    path = Path(script).with_suffix(".json")
     if "--print" not in sys.argv[1:]:
         result = measure()
         with replaced(path) as temporary:

@@ -11,19 +11,18 @@ worlds on one thread, the least of several calls.
 
 from __future__ import annotations
 
-import os
+import recording
+
+# isort: split
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-
 import gymnasium as gym
 import numpy as np
-import recording
+from recording import Row
 
 import spatialsim_env  # noqa: F401  registers the environments
 from spatialsim_env.relations.pairs import generation, scene_sets
@@ -31,14 +30,11 @@ from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.rel3d import published
 from spatialsim_env.relations.vocabulary import COUNTS
 
-RESULT = Path(__file__).with_suffix(".json")
 PAIRS, JOBS = 20_000, 2
 TARGET = 600.0  # s, of the pairs; under
 COPIES, STEPS = 1_024, 50
 REPEATS = 3
 PACKAGES = ("numpy", "numba", "scipy", "gymnasium")
-
-Row = dict[str, Any]
 
 
 def row(work: str, unit: str, value: float, target: float | None = None) -> Row:
@@ -101,19 +97,18 @@ def measure() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = [pairs(folder), loading(folder), rules(folder), worlds()]
-    return recording.made_by(PACKAGES) | {"rows": rows}
+    return recording.state_origin(PACKAGES) | {"rows": rows}
 
 
 def table(result: dict[str, Any]) -> str:
     """The rows as Markdown."""
-    lines = ["| work | here | target | met |", "|---|---|---|---|"]
+    lines = []
     for line in result["rows"]:
         value = f"{line['value']:.1f}" if line["value"] < 100 else f"{line['value']:,.0f}"
         bound = "-" if line["target"] is None else f"under {line['target']:g} {line['unit']}"
-        met = {None: "-", True: "yes", False: "no"}[line["met"]]
-        lines.append(f"| {line['work']} | {value} {line['unit']} | {bound} | {met} |")
-    return "\n".join(lines)
+        lines.append((line["work"], f"{value} {line['unit']}", bound, recording.format_met(line["met"])))
+    return recording.markdown(("work", "here", "target", "met"), lines)
 
 
 if __name__ == "__main__":
-    recording.main(RESULT, measure, table)
+    recording.main(__file__, measure, table)

@@ -10,48 +10,25 @@ a ratio compares figures of the same run. Absolute figures depend on the machine
 
 from __future__ import annotations
 
-import os
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import recording
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
+# isort: split
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import recording
 import torch
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "spatialsim_env"))
-
-import literal
+from recording import Row, median
 
 from reward_models import models
 from reward_models.judges.learned import LearnedModel, LearnedReward
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.scene import ARENA, ORIENTATION, POSITION, TURN
 from spatialsim_env.arrangements.tasks import Discrimination, Identification, Task
+from tests.spatialsim_env import literal
 
-RESULT = Path(__file__).with_suffix(".json")
 REPETITIONS = 7
 PACKAGES = ("numpy", "numba", "gymnasium", "torch")
-
-Row = dict[str, Any]
-
-
-def seconds(work: Callable[[], Any], repetitions: int = REPETITIONS) -> float:
-    """Median wall time of one call, after one that is not counted."""
-    work()
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 def row(name: str, unit: str, ours: float, plain: float, target: float, settings: str) -> Row:
@@ -80,16 +57,16 @@ def generation(name: str, task: Task, target: float, size: int = 50_000, few: in
             literal.reference_scene(rng.random((high, 8)), int(rng.integers(low, high + 1)))
             literal.target(references[k], draws, k, task.negative, task.max_rotation)
 
-    fast = seconds(lambda: task.sample(size, np.random.default_rng(0)))
+    fast = median(lambda: task.sample(size, np.random.default_rng(0)))
     sizes = f"{size:,} samples, {few} plainly"
-    return row(f"generation, {name}", "samples/s", size / fast, few / seconds(plainly, 3), target, sizes)
+    return row(f"generation, {name}", "samples/s", size / fast, few / median(plainly, 3), target, sizes)
 
 
 def truth(size: int = 4096, n: int = 8, few: int = 100) -> Row:
     """The truth on a batch of pairs, half of them achieved."""
     pairs = Discrimination(n).sample(size, np.random.default_rng(0))
-    fast = seconds(lambda: goals.distance(pairs.reference, pairs.target))
-    plain = seconds(lambda: [literal.distance(pairs.reference[k], pairs.target[k]) for k in range(few)], 3)
+    fast = median(lambda: goals.distance(pairs.reference, pairs.target))
+    plain = median(lambda: [literal.distance(pairs.reference[k], pairs.target[k]) for k in range(few)], 3)
     return row(
         f"truth, {size:,} pairs of {n}",
         "ms",
@@ -123,7 +100,7 @@ def stepping(steps: int = 5_000, few: int = 200, n: int = 5) -> Row:
                 thing[ORIENTATION] = (thing[ORIENTATION] + 0.3 * turn) % TURN
             literal.distance(arena, goal)
 
-    fast, plain = seconds(run), seconds(plainly, 3)
+    fast, plain = median(run), median(plainly, 3)
     return row(f"gym.make, n = {n}", "steps/s", steps / fast, few / plain, 20_000, f"{steps:,} steps, {few} plainly")
 
 
@@ -133,8 +110,8 @@ def learned_reward(name: str, n_objects: int | tuple[int, int], rows: int = 204)
     task = Discrimination(n_objects)
     pairs = task.sample(rows, np.random.default_rng(0))
     achieved, desired = np.array(pairs.reference), pairs.target
-    fast = seconds(lambda: reward(achieved, desired), 30)
-    plain = seconds(lambda: [reward(achieved[k : k + 1], desired[k : k + 1]) for k in range(rows)], 3)
+    fast = median(lambda: reward(achieved, desired), 30)
+    plain = median(lambda: [reward(achieved[k : k + 1], desired[k : k + 1]) for k in range(rows)], 3)
     low, high = task.object_range
     title = f"learned reward {name}, {rows} rows, n = {low}" + (f"-{high}" if high > low else "")
     return row(title, "ms", 1e3 * fast, 1e3 * plain, 2, f"{rows} rows in one call, or one call a row")
@@ -152,7 +129,7 @@ def measure() -> dict[str, Any]:
         stepping(),
         *(learned_reward(name, n) for name in ("mpgnn", "matching") for n in (3, (3, 8))),
     ]
-    return recording.made_by(PACKAGES) | {
+    return recording.state_origin(PACKAGES) | {
         "repetitions": REPETITIONS,
         "rows": rows,
     }
@@ -160,16 +137,14 @@ def measure() -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """The rows as Markdown."""
-    lines = ["| work | here | plain | ratio | target | met |", "|---|---|---|---|---|---|"]
+    lines = []
     for line in result["rows"]:
-        digits = 1 if line["unit"] == "ms" else 0
-        ours, plain = (f"{line[key]:,.{digits}f} {line['unit']}" for key in ("ours", "plain"))
-        bound = "under" if line["unit"] == "ms" else "at least"
-        met = "yes" if line["met"] else "no"
+        digits, bound = (1, "under") if line["unit"] == "ms" else (0, "at least")
+        speeds = (f"{line[key]:,.{digits}f} {line['unit']}" for key in ("ours", "plain"))
         target = f"{bound} {line['target']:,} {line['unit']}"
-        lines.append(f"| {line['work']} | {ours} | {plain} | {line['ratio']:,.0f} | {target} | {met} |")
-    return "\n".join(lines)
+        lines.append((line["work"], *speeds, f"{line['ratio']:,.0f}", target, recording.format_met(line["met"])))
+    return recording.markdown(("work", "here", "plain", "ratio", "target", "met"), lines)
 
 
 if __name__ == "__main__":
-    recording.main(RESULT, measure, table)
+    recording.main(__file__, measure, table)

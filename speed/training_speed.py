@@ -13,22 +13,19 @@ leaves out every load, store and loop.
 
 from __future__ import annotations
 
-import os
+import recording
+
+# isort: split
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-
 import numpy as np
-import recording
 import torch
 from numba import njit
+from recording import ROOT, least
 
 from reward_models import models
 from reward_models.measuring.evaluation import loss_of
@@ -40,8 +37,6 @@ from reward_models.models.stack import Stack
 from spatialsim_env.arrangements.pictures import pictures
 from spatialsim_env.arrangements.tasks import Discrimination, Identification, Task
 
-RESULT = Path(__file__).with_suffix(".json")
-ROOT = Path(__file__).parents[1]
 SEEDS, BATCH, EPOCH = 10, 128, 10_000
 STEPS = -(-EPOCH // BATCH)
 PACKAGES = ("numpy", "numba", "torch")
@@ -58,17 +53,6 @@ CASES = (
     ("MPGNN, Discrimination 9-20", "mpgnn", Discrimination((9, 20)), 0.7, 4.31),
     ("MPGNN, Discrimination 21-30", "mpgnn", Discrimination((21, 30)), None, None),
 )
-
-
-def least(work: Callable[[], Any], repetitions: int = 5) -> float:
-    """Least wall time of a call, after one that is not counted."""
-    work()
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def samples(kind: str, task: Task, size: int = EPOCH) -> Batch:
@@ -236,7 +220,7 @@ def picture_rate(size: int = 3_000) -> float:
 def measure() -> dict[str, Any]:
     """All figures, with what they were measured on."""
     torch.set_num_threads(1)
-    return recording.made_by(PACKAGES) | {
+    return recording.state_origin(PACKAGES) | {
         "settings": {"seeds": SEEDS, "batch": BATCH, "samples": EPOCH},
         "training": [training(*case) for case in CASES],
         "ways": ways(),
@@ -247,30 +231,24 @@ def measure() -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """The figures as Markdown."""
-    lines = [
-        "| s per epoch and seed | here | plain | ratio | authors | target | met | pair part | its bound | times |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for row in result["training"]:
         authors, target = (("-" if row[key] is None else f"{row[key]:.2f}") for key in ("authors", "target"))
-        met = "-" if row["met"] is None else "yes" if row["met"] else "no"
-        lines.append(
-            f"| {row['work']} | {row['seconds']:.3f} | {row['plain']:.2f} | {row['ratio']:.0f} | {authors} | {target} "
-            f"| {met} | {row['pair_part']:.4f} | {row['bound']:.4f} | {row['pair_part'] / row['bound']:.1f} |"
-        )
-    lines += ["", "| pair part of a batch, n = 20, ms per seed | first round | second round |", "|---|---|---|"]
-    found = {(row["way"], row["round"]): f"{row['ms']:.2f}" for row in result["ways"]}
-    for way in dict.fromkeys(row["way"] for row in result["ways"]):
-        lines.append(f"| {way} | {found.get((way, 1), '-')} | {found.get((way, 2), '-')} |")
+        speeds = (f"{row['seconds']:.3f}", f"{row['plain']:.2f}", f"{row['ratio']:.0f}")
+        pair_part = (f"{row['pair_part']:.4f}", f"{row['bound']:.4f}", f"{row['pair_part'] / row['bound']:.1f}")
+        lines.append((row["work"], *speeds, authors, target, recording.format_met(row["met"]), *pair_part))
+    columns = ["s per epoch and seed", "here", "plain", "ratio", "authors", "target", "met", "pair part", "its bound"]
+    training = recording.markdown([*columns, "times"], lines)
+    ms = {(row["way"], row["round"]): f"{row['ms']:.2f}" for row in result["ways"]}
+    lines = [(way, ms.get((way, 1), "-"), ms.get((way, 2), "-")) for way in dict.fromkeys(way for way, _ in ms)]
+    ways = recording.markdown(("pair part of a batch, n = 20, ms per seed", "first round", "second round"), lines)
     gigabytes, rate = result["memory"]["gigabytes"], result["pictures"]["per_second"]
-    lines += [
-        "",
-        f"Peak memory of a pass of ten seeds on 21-30 objects: {gigabytes:.2f} GB (target: under "
-        f"{result['memory']['target']:g}). Pictures of 64 pixels, 3-8 objects: {rate:,.0f} a second (target: "
-        f"{result['pictures']['target']:,}).",
-    ]
-    return "\n".join(lines)
+    return (
+        f"{training}\n\n{ways}\n\nPeak memory of a pass of ten seeds on 21-30 objects: {gigabytes:.2f} GB "
+        f"(target: under {result['memory']['target']:g}). "
+        f"Pictures of 64 pixels, 3-8 objects: {rate:,.0f} a second (target: {result['pictures']['target']:,})."
+    )
 
 
 if __name__ == "__main__":
-    recording.main(RESULT, measure, table)
+    recording.main(__file__, measure, table)

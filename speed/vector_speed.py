@@ -12,31 +12,25 @@ the machine and on what else it does.
 
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
-from typing import Any
+import recording
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
+# isort: split
+import time
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import recording
 from gymnasium.vector import AutoresetMode
+from recording import Row
 from stable_baselines3.common.env_util import make_vec_env
 
 from reward_models.agents.vec_env import SpatialSimVecEnv
 
-ROOT = Path(__file__).parents[1]
-RESULT = Path(__file__).with_suffix(".json")
 ENV_ID = "spatialsim_env:SpatialSim-Discrim-v0"
 OPTIONS = {"n_objects": 5}
 PLAIN_COPIES = 64  # of what is stepped one by one: its speed does not depend on their number
 STEPS = 100  # of each copy and repetition: two episodes
 PACKAGES = ("numpy", "numba", "gymnasium", "stable-baselines3")
-
-Row = dict[str, Any]
 
 
 def native(copies: int) -> Any:
@@ -94,21 +88,20 @@ def measure() -> dict[str, Any]:
         row("make_vec, n = 5, 64 copies", native(64), in_turn(PLAIN_COPIES), 250_000),
         row("stable-baselines3, n = 5, 64 copies", adapter, dummy, 10, of_ratio=True),
     ]
-    return recording.made_by(PACKAGES) | {
+    return recording.state_origin(PACKAGES) | {
         "rows": rows,
     }
 
 
 def table(result: dict[str, Any]) -> str:
     """The rows as Markdown."""
-    lines = ["| steps per second | here | one by one | ratio | target | met |", "|---|---|---|---|---|---|"]
+    lines = []
     for line in result["rows"]:
         target = f"ratio {line['target']}" if line["of_ratio"] else f"{line['target']:,}"
-        met = "yes" if line["met"] else "no"
-        ours, plain, ratio = (f"{line[key]:,.0f}" for key in ("ours", "plain", "ratio"))
-        lines.append(f"| {line['work']} | {ours} | {plain} | {ratio} | at least {target} | {met} |")
-    return "\n".join(lines)
+        speeds = (f"{line[key]:,.0f}" for key in ("ours", "plain", "ratio"))
+        lines.append((line["work"], *speeds, f"at least {target}", recording.format_met(line["met"])))
+    return recording.markdown(("steps per second", "here", "one by one", "ratio", "target", "met"), lines)
 
 
 if __name__ == "__main__":
-    recording.main(RESULT, measure, table)
+    recording.main(__file__, measure, table)
