@@ -23,12 +23,13 @@ from stable_baselines3.common.logger import CSVOutputFormat
 from torch import Tensor
 from tqdm import tqdm
 
+from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import AgentConfig
 from reward_models.agents.evaluation import evaluate
 from reward_models.agents.policies import observed, world_of
 from reward_models.agents.reward_source import SPARSE
 from reward_models.agents.run import CURVE, Run
-from reward_models.agents.training import Agent, load_agent, make_envs, make_model, undisturbed
+from reward_models.agents.training import Agent, load_agent, make_envs, undisturbed
 from spatialsim_env.arrangements.datasets.rollouts import Policy, Rollouts
 from spatialsim_env.checks import require, require_whole
 

@@ -19,11 +19,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3 import PPO, SAC
+from stable_baselines3 import SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from reward_models.agents import reward_source
+from reward_models.agents.algorithms import load_model
 from reward_models.agents.configs import AgentConfig
 from reward_models.agents.evaluation import Evaluation
 from spatialsim_env.checks import read_object, require_entries
@@ -33,7 +34,6 @@ from spatialsim_env.files import replaced
 FORMAT = "spatialsim-env agent 1"
 RECORD, AGENT, CURVE, BUFFER, CHECKPOINT = "agent.json", "agent.zip", "progress.csv", "buffer.pkl", "checkpoint-"
 PACKAGES = ("spatialsim-env", "gymnasium", "stable-baselines3", "torch", "numpy")
-ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"sac": SAC, "ppo": PPO}
 _ENTRIES = {"config": dict, "steps": int, "finished": bool, "seconds": (int, float), "cpu_seconds": (int, float),
             "evaluation": (dict, type(None))}  # fmt: skip
 
@@ -195,21 +195,6 @@ def learning_curve(directory: str | os.PathLike[str]) -> list[dict[str, float]]:
     with open(path, newline="") as file:
         whole = [line for line in file if line.endswith("\n")]
     return [{key: float(value) for key, value in row.items() if key and value} for row in csv.DictReader(whole)]
-
-
-def load_model(config: AgentConfig, path: Path, envs: VecEnv, seed: int | None) -> BaseAlgorithm:
-    """An agent from a file of stable-baselines3.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it cannot be read.
-    """
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; accepted is an agent that a training wrote")
-    try:
-        return ALGORITHMS[config.algorithm].load(path, env=envs, device="cpu", seed=seed)
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read as an agent ({type(error).__name__}: {error})") from error
 
 
 def warn_of_versions(directory: Path, record: dict[str, Any]) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -27,31 +26,23 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 from tqdm import tqdm
 
 from reward_models.agents import reward_source
-from reward_models.agents.buffer import SimilarityHerReplayBuffer
-from reward_models.agents.configs import RELATION, AgentConfig, buffer_bytes
+from reward_models.agents.algorithms import WINDOW, load_model, make_model
+from reward_models.agents.configs import AgentConfig, buffer_bytes
 from reward_models.agents.evaluation import Evaluation, evaluate
 from reward_models.agents.fit import check_fit
-from reward_models.agents.object_policy import ObjectPPOPolicy, ObjectSACPolicy
-from reward_models.agents.relation_features import RelationExtractor
-from reward_models.agents.relation_hindsight import RelationHerReplayBuffer
 from reward_models.agents.run import (
     AGENT,
     CURVE,
     RECORD,
     Run,
     learning_curve,
-    load_model,
     read_record,
     warn_of_versions,
 )
-from reward_models.agents.set_extractors import EXTRACTORS
 from reward_models.agents.vec_env import SpatialSimVecEnv
-from spatialsim_env.arrangements.dynamics import MODES
 from spatialsim_env.core.rewards import Reward
 
 STEPS_COLUMN = "time/total_timesteps"
-WINDOW = 100  # episodes of the running means
-_EXTRACTORS = {**EXTRACTORS, "relation": RelationExtractor}
 EVALUATION_SEED = 20_000  # of evaluations during the training; the one at its end has episodes of its own
 
 
@@ -109,37 +100,6 @@ class _WorkerMaker:
     def __call__(self, **options: Any) -> gym.Env[Any, Any]:
         torch.set_num_threads(1)
         return gym.make(self.env_id, **options)
-
-
-def make_model(config: AgentConfig, envs: VecEnv) -> BaseAlgorithm:
-    """An untrained agent of a configuration."""
-    common: dict[str, Any] = {
-        "env": envs,
-        "learning_rate": config.learning_rate,
-        "batch_size": config.batch_size,
-        "gamma": config.gamma,
-        "ent_coef": config.entropy,
-        "policy_kwargs": {"net_arch": list(config.net), "features_extractor_class": _EXTRACTORS[config.features]},
-        "stats_window_size": WINDOW,
-        "seed": config.seed,
-        "device": "cpu",
-    }
-    of_objects = config.policy == "objects"
-    if of_objects:
-        common["policy_kwargs"]["action_mode"] = config.env_kwargs.get("action_mode", MODES[0])
-    if config.algorithm == "ppo":
-        return PPO(ObjectPPOPolicy if of_objects else "MultiInputPolicy", n_steps=config.rollout, **common)
-    return SAC(
-        ObjectSACPolicy if of_objects else "MultiInputPolicy",
-        buffer_size=config.capacity,
-        learning_starts=config.learning_starts,
-        train_freq=1,
-        gradient_steps=config.gradient_steps,
-        tau=config.tau,
-        replay_buffer_class=RelationHerReplayBuffer if config.env_id == RELATION else SimilarityHerReplayBuffer,
-        replay_buffer_kwargs={"n_sampled_goal": config.her_goals, "goal_selection_strategy": "future"},
-        **common,
-    )
 
 
 def train(

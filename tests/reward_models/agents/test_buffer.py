@@ -4,8 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import AgentConfig
-from reward_models.agents.training import make_envs, make_model
+from reward_models.agents.training import make_envs
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.scene import COLOR, ORIENTATION, SIZE, as_batch, count, present
 

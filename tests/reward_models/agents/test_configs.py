@@ -5,8 +5,9 @@ from dataclasses import replace
 import gymnasium as gym
 import pytest
 
+from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import CONFIGS, FROM_ONE, AgentConfig, buffer_bytes, by_name
-from reward_models.agents.training import make_envs, make_model
+from reward_models.agents.training import make_envs
 from spatialsim_env.core.rewards import TruthReward
 
 N3 = by_name("discrim_n3")

@@ -6,10 +6,11 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import CONFIGS, AgentConfig
 from reward_models.agents.evaluation import evaluate
 from reward_models.agents.object_policy import CLOSE, NEVER, Critic, PairDistribution, objects_of, pooled
-from reward_models.agents.training import Agent, load_agent, make_envs, make_model, train, transferred
+from reward_models.agents.training import Agent, load_agent, make_envs, train, transferred
 from spatialsim_env.arrangements.dynamics import MODES
 from spatialsim_env.arrangements.scene import N_FEATURES
 

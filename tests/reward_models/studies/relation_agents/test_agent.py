@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 import spatialsim_env
 from reward_models import models
 from reward_models.agents import relation_features
+from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import RELATION, AgentConfig
 from reward_models.agents.relation_hindsight import RelationHerReplayBuffer
-from reward_models.agents.training import load_agent, make_envs, make_model
+from reward_models.agents.training import load_agent, make_envs
 from reward_models.cli.relation_agents import agent_app
 from reward_models.models import checkpoint
 from reward_models.models.relations import inputs

@@ -1,0 +1,117 @@
+"""What is recorded is read and written by today's code to the byte: rows of every study, tables, reports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("matplotlib")
+
+RESULTS = Path(__file__).parents[1] / "results"
+TEXTS = {".md", ".csv"}  # of reports; pictures are of one version of matplotlib
+
+
+def paper(out: Path) -> Iterator[Path]:
+    from reward_models.studies.paper import experiments, rows
+
+    for cell in experiments.CELLS.values():
+        if (recorded := rows.of_cell(RESULTS, cell)) is not None:
+            yield rows.write(out, cell, recorded)
+
+
+def agents(out: Path) -> Iterator[Path]:
+    from reward_models.studies.agents import rows, runs
+
+    known = runs.runs()
+    return (rows.write(out / "agents", known[row["id"]], row) for row in rows.read(RESULTS / "agents"))
+
+
+def rel3d(out: Path) -> Iterator[Path]:
+    from reward_models.studies.rel3d import experiments, rows
+
+    known = experiments.runs()
+    return (rows.write(out / "rel3d", known[row["id"]], row) for row in rows.read(RESULTS / "rel3d"))
+
+
+def relation_agents(out: Path) -> Iterator[Path]:
+    from reward_models.studies.relation_agents import agent
+
+    return (agent.write(out / "rel3d/agents", row) for row in agent.read(RESULTS / "rel3d/agents"))
+
+
+def hard_suite(out: Path) -> Iterator[Path]:
+    from reward_models.studies.hard_suite import rows
+
+    return (rows.write(out / "hard", one) for one in rows.read(RESULTS / "hard"))
+
+
+FAMILIES: dict[str, tuple[Callable[[Path], Iterator[Path]], str]] = {
+    "paper": (paper, "rows/**/*.jsonl"),
+    "agents": (agents, "agents/rows/**/*.json"),
+    "rel3d": (rel3d, "rel3d/rows/**/*.jsonl"),
+    "relation_agents": (relation_agents, "rel3d/agents/**/*.json"),
+    "hard_suite": (hard_suite, "hard/*.json"),
+}
+
+
+def paper_report(out: Path) -> str:
+    from reward_models.studies.paper import report
+
+    report.write(RESULTS, out)
+    return "report"
+
+
+def agents_report(out: Path) -> str:
+    from reward_models.studies.agents import report
+
+    report.write(RESULTS / "agents", out)
+    return "agents"
+
+
+def rel3d_report(out: Path) -> str:
+    from reward_models.studies.rel3d import report
+
+    report.write(RESULTS / "rel3d", out)
+    return "rel3d/report"
+
+
+REPORTS = {"paper": paper_report, "agents": agents_report, "rel3d": rel3d_report}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_are_written_as_they_were_recorded(family, tmp_path):
+    rewrite, pattern = FAMILIES[family]
+    written = {path.relative_to(tmp_path): path.read_bytes() for path in rewrite(tmp_path)}
+    recorded = {path.relative_to(RESULTS): path.read_bytes() for path in RESULTS.glob(pattern)}
+    assert set(written) == set(recorded)
+    assert [path for path in recorded if written[path] != recorded[path]] == []
+
+
+@pytest.mark.parametrize("study", REPORTS)
+def test_reports_are_those_that_are_published(study, tmp_path):
+    published = RESULTS / REPORTS[study](tmp_path)
+    texts = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.suffix in TEXTS}
+    assert texts == {path.relative_to(published) for path in published.rglob("*") if path.suffix in TEXTS}
+    assert [path for path in texts if (tmp_path / path).read_bytes() != (published / path).read_bytes()] == []
+
+
+def test_learned_rewards_are_found_in_a_fresh_process():
+    """The entry point is what installed packages hold; it stays where it is."""
+    code = (
+        "from importlib.metadata import EntryPoint\n"
+        "entry = EntryPoint('learned', 'reward_models.learned_reward:resolve', 'spatialsim_env.rewards')\n"
+        "import gymnasium, json\n"
+        "reward = entry.load()('hub:matching')\n"
+        "env = gymnasium.make('spatialsim_env:SpatialSim-Discrim-v0', n_objects=3, reward='hub:matching')\n"
+        "observation, info = env.reset(seed=0)\n"
+        "value = reward(observation['desired_goal'].reshape(1, 3, 10), observation['desired_goal'].reshape(1, 3, 10))\n"
+        "print(json.dumps([reward.name, value.tolist(), info['reward_model']]))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(run.stdout) == ["hub:matching", [0.0], -1.0]
