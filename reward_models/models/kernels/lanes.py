@@ -1,8 +1,9 @@
 """Sixteen numbers as one value in numba's compiled code, the width of the networks' hidden layers.
 
 Numba does not vectorise the loops over pairs of objects by itself; with a type for sixteen numbers and these operations
-on it, LLVM keeps them in vector registers of whatever width the processor has. An array argument is flat, of float32 or
-float64, which the sixteen are then too, and ``at`` is the place of the first number in it.
+on it, LLVM keeps them in vector registers of whatever width the processor has. An array argument is contiguous, of
+float32 or float64, which the sixteen are then too, and ``at`` is the place of the first number in it, counted as if it
+were flat.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic, models, register_model
 
 LANES = 16
@@ -101,3 +102,13 @@ def where_positive(typing_context: Any, test: Any, value: Any) -> tuple[Any, Cal
         return builder.select(builder.fcmp_unordered(">", args[0], zero), args[1], zero)
 
     return test(test, test), generate
+
+
+@njit(cache=True, error_model="numpy")
+def add_matrix(total, matrix, start, vector, at):  # type: ignore[no-untyped-def]
+    """total plus the rows of a 16 x 16 matrix, each times its entry of the vector; two chains, so that they overlap."""
+    other = zeros(matrix)
+    for k in range(0, LANES, 2):
+        total = add_product(total, load(matrix, start + k * LANES), vector, at + k)
+        other = add_product(other, load(matrix, start + (k + 1) * LANES), vector, at + k + 1)
+    return add(total, other)

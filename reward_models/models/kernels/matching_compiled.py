@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from reward_models.models.kernels.compiled import BIAS, FLAT, Scorer, flat, holds
-from reward_models.models.kernels.lanes import LANES, add, add_product, load, store, where_positive, zeros
-from reward_models.models.kernels.pairs import add_matrix
+from reward_models.models.kernels.lanes import LANES, add, add_matrix, add_product, load, store, where_positive, zeros
 from reward_models.models.matching import COARSE, LEAST_STRETCH, OTHER_SHAPE, Matching, MatchingConfig
 from spatialsim_env.arrangements.scene import COLOR, NOISE, ORIENTATION, POSITION, SHAPE, SIZE
 
