@@ -83,7 +83,7 @@ def test_importing_twice_is_quiet():
 def test_modules_are_attributes():
     code = (
         "import numpy, spatialsim_env\n"
-        "samples = spatialsim_env.arrangements.tasks.Discrimination((3, 8)).sample(10, numpy.random.default_rng(0))\n"
+        "samples = spatialsim_env.tasks.Discrimination((3, 8)).sample(10, numpy.random.default_rng(0))\n"
         "print(spatialsim_env.goals.achieved(samples.reference, samples.target).shape)\n"
         "try: spatialsim_env.physics\n"
         "except AttributeError as error: print(error)"

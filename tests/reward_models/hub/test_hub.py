@@ -188,7 +188,7 @@ def test_agents_find_it_again_wherever_the_package_lies(tmp_path, home):
 
 
 def test_listing_needs_no_torch_until_it_is_asked():
-    code = "import sys, reward_models.hub.commands; assert 'torch' not in sys.modules"
+    code = "import sys, reward_models.cli.hub; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 

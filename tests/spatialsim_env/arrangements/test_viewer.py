@@ -156,7 +156,7 @@ def run(code, **variables):
 
 SCENE = """
 import numpy as np
-from spatialsim_env import scene
+from spatialsim_env.arrangements import scene
 one = scene.sample([5], 5, np.random.default_rng(0))[0]
 """
 
@@ -165,8 +165,8 @@ def test_arrays_need_no_display_and_open_none():
     """gym#3037, #2936."""
     code = """
 import gymnasium as gym
-from spatialsim_env.pictures import picture
-from spatialsim_env.rendering import Viewer
+from spatialsim_env.arrangements.pictures import picture
+from spatialsim_env.arrangements.viewer import Viewer
 viewer = Viewer("rgb_array")
 image = viewer.draw(one, one, 1.0, True, 0)
 plain = picture(one)
@@ -183,7 +183,7 @@ env.close()
 
 def test_a_window_without_a_display_is_a_clear_error():
     code = """
-from spatialsim_env.rendering import Viewer
+from spatialsim_env.arrangements.viewer import Viewer
 import pygame
 viewer = Viewer("human")
 try:
@@ -202,14 +202,14 @@ def test_importing_needs_no_pygame_and_drawing_says_what_to_install():
     code = """
 import sys
 sys.modules["pygame"] = None
-import spatialsim_env, spatialsim_env.play
-from spatialsim_env.pictures import picture
-from spatialsim_env.rendering import Viewer
+import spatialsim_env
+from spatialsim_env.arrangements.pictures import picture
+from spatialsim_env.arrangements.viewer import Viewer
 for draw in (
     lambda: picture(one),
     lambda: Viewer().draw(one, one, 1.0, True, 0),
     lambda: Viewer("human").draw(one, one, 1.0, True, 0),
-    lambda: spatialsim_env.arrangements.play.play(),
+    lambda: spatialsim_env.play.play(),
 ):
     try:
         draw()
@@ -221,7 +221,8 @@ Viewer("human").close()
 
 
 def test_importing_imports_no_pygame():
-    assert run("import sys, spatialsim_env.rendering, spatialsim_env.play; print('pygame' in sys.modules)") == ["False"]
+    code = "import sys; from spatialsim_env.arrangements import play, viewer; print('pygame' in sys.modules)"
+    assert run(code) == ["False"]
 
 
 # Windows
@@ -359,7 +360,7 @@ def test_fifty_environments_on_a_real_screen_leave_nothing_behind(screen):
 import gc, os, threading
 import gymnasium as gym
 import pygame
-from spatialsim_env.rendering import Viewer
+from spatialsim_env.arrangements.viewer import Viewer
 def held():
     gc.collect()
     left = sum(isinstance(thing, (Viewer, pygame.Surface, pygame.Window)) for thing in gc.get_objects())

@@ -142,7 +142,7 @@ def test_an_agent_where_it_was_not_trained(here):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from reward_models.agents import study, study_runner
+from reward_models.studies.agents import runs as study, runner
 from reward_models.agents.run import Run
 
 save = Run.save_checkpoint
@@ -152,8 +152,8 @@ def dying(self, model):
     os.kill(os.getpid(), signal.SIGKILL)
 
 Run.save_checkpoint = dying
-here = study_runner.Study(Path(sys.argv[1]), Path(sys.argv[2]), quick=True)
-study_runner.run(study.runs(quick=True)[sys.argv[3]], here)
+here = runner.Study(Path(sys.argv[1]), Path(sys.argv[2]), quick=True)
+runner.run(study.runs(quick=True)[sys.argv[3]], here)
 """
 
 

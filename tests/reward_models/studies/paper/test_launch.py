@@ -102,9 +102,9 @@ RAY = """
 import json, os, signal, sys, ray
 from dataclasses import dataclass
 from pathlib import Path
-from reward_models.benchmark import experiments, launch, runner
-from reward_models.benchmark.experiments import RuleCell
-from reward_models.benchmark.runner import Bench
+from reward_models.studies.paper import experiments, launch, runner
+from reward_models.studies.paper.experiments import RuleCell
+from reward_models.studies.paper.runner import Bench
 
 by, here, run = os.getpid(), Path(sys.argv[1]), runner.run
 

@@ -209,7 +209,7 @@ def test_bad_settings_are_refused(tmp_path, change, message):
 
 
 def test_demands_beyond_reach_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("spatialsim_env.relations.pairs.pairs.filling.ROUNDS", 3)
+    monkeypatch.setattr("spatialsim_env.relations.pairs.filling.ROUNDS", 3)
     with pytest.raises(SceneError, match="no pair was found for"):
         generate(tmp_path / "set", 5, 0, predicates=["in"], margin=0.999)
 
