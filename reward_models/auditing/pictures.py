@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from reward_models.auditing.measures import BINS, label
 from reward_models.shares import format_value
 from reward_models.studies.paper.figures import blank_figure, draw_heat_map
-from spatialsim_env.arrangements.viewer import Viewer, tile
+from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.core.screen import tile
 
 PATH_LIMITS = (0.05, 100.0)  # distances that are drawn, in tolerances
 PATH_SCORES = 1e4  # ends of the scale of scores

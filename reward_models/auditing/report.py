@@ -29,9 +29,8 @@ from reward_models.auditing.targets import targets
 from reward_models.studies.paper.figures import png
 from reward_models.studies.paper.report import put
 from reward_models.studies.paper.tables import Table
-from spatialsim_env.arrangements.pictures import import_pygame
-from spatialsim_env.arrangements.viewer import save_frames
 from spatialsim_env.checks import read_object, require_entries
+from spatialsim_env.core.screen import import_pygame, save_frames
 from spatialsim_env.files import replaced
 
 COLORS = 64  # of a small picture

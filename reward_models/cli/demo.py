@@ -30,10 +30,10 @@ import numpy as np
 from reward_models.agents import configs
 from reward_models.agents.configs import AgentConfig
 from reward_models.training.protocol import TrainingConfig
-from spatialsim_env.arrangements.pictures import import_pygame
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination
-from spatialsim_env.arrangements.viewer import Viewer, save_frames
+from spatialsim_env.arrangements.viewer import Viewer
 from spatialsim_env.checks import read_object
+from spatialsim_env.core.screen import import_pygame, save_frames
 from spatialsim_env.files import replaced
 
 TRUTH, RANDOM = "truth", "random agent"

@@ -247,7 +247,7 @@ def render(
     """Draw goal and arena side by side, with random actions; spatialsim agent watch shows a trained agent."""
     from reward_models.agents.configs import AgentConfig
     from reward_models.agents.evaluation import film
-    from spatialsim_env.arrangements.viewer import save_frames
+    from spatialsim_env.core.screen import save_frames
 
     frames = film("random", AgentConfig("random", env_kwargs={"n_objects": objects(n_objects)}), seed=seed)
     if out.suffix.lower() == ".png":

@@ -12,7 +12,7 @@ from typing import Any
 
 from reward_models.agents.configs import AgentConfig
 from reward_models.agents.evaluation import Policy, film, steps
-from spatialsim_env.arrangements.viewer import save_frames
+from spatialsim_env.core.screen import save_frames
 
 HOLD = 15  # further frames of the end of an episode
 

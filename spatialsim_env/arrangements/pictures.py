@@ -11,7 +11,6 @@ pygame-ce is imported when something is drawn, not before; no display is needed 
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from itertools import islice
 from typing import Any, Literal
@@ -32,6 +31,7 @@ from spatialsim_env.arrangements.scene import (
     present,
     validate,
 )
+from spatialsim_env.core.screen import SMOOTH, import_pygame, pixels_of
 
 Window = tuple[tuple[float, float], tuple[float, float]]  # ((x_lo, x_hi), (y_lo, y_hi)), world units
 OnOutside = Literal["raise", "warn", "ignore"]
@@ -60,19 +60,8 @@ _CORNERS = (
     np.arange(CIRCLE_CORNERS) * 2 * np.pi / CIRCLE_CORNERS,
     np.arange(3) * 2 * np.pi / 3,
 )  # angles of the corners at orientation 0, in the order of scene.SHAPES
-SMOOTH = 4  # everything is drawn this many times too large; smoothscale keeps plain areas exact for powers of two
 _EDGE = 1 / 3  # pygame fills its boundary pixels: a side moved in by this many pixels keeps the area on average
 _CHUNK = 64  # scenes whose polygons are computed together
-
-
-def import_pygame() -> Any:
-    """pygame, or an ImportError that says what to install."""
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # the line that pygame prints when it is imported
-    try:
-        import pygame
-    except ImportError as error:
-        raise ImportError('drawing needs pygame-ce: pip install "spatialsim-env[render]"') from error
-    return pygame
 
 
 def _check_window(window: Window) -> None:
@@ -179,12 +168,6 @@ def _report_outside(batch: NDArray[Any], window: Window, on_outside: OnOutside) 
         if on_outside == "raise":
             raise ValueError(message)
         warnings.warn(message, stacklevel=3)
-
-
-def pixels_of(surface: Any) -> NDArray[np.uint8]:
-    """A copy of a surface as (height, width, 3)."""
-    width, height = surface.get_size()
-    return np.frombuffer(bytearray(import_pygame().image.tobytes(surface, "RGB")), np.uint8).reshape(height, width, 3)
 
 
 def pictures(

@@ -207,7 +207,7 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         frames = self._frames(min(_checked_count("copies", copies, "an int from 1"), self.num_envs))
         if frames is None:
             return None
-        from spatialsim_env.arrangements.viewer import tile
+        from spatialsim_env.core.screen import tile
 
         return tile(frames)
 

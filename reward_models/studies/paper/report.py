@@ -17,7 +17,7 @@ from reward_models.studies.paper.experiments import Cell
 from reward_models.studies.paper.outstanding import outstanding
 from reward_models.studies.paper.summary import Results
 from reward_models.studies.paper.tables import Table
-from spatialsim_env.arrangements.pictures import import_pygame
+from spatialsim_env.core.screen import import_pygame
 from spatialsim_env.files import replaced
 
 MARKDOWN, PAGE = "report.md", "index.html"

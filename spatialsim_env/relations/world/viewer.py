@@ -10,14 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.arrangements.pictures import SMOOTH, import_pygame
-from spatialsim_env.arrangements.viewer import FRAME, GAP, HEADER, INK, PAPER, QUIET, SIDE, TRACK, Screen
+from spatialsim_env.core.screen import (
+    EDGE,
+    FRAME,
+    GAP,
+    HEADER,
+    INK,
+    PAPER,
+    QUIET,
+    SIDE,
+    SMOOTH,
+    TRACK,
+    Screen,
+    import_pygame,
+)
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.scene import CENTER, EYE, HALF, N_PARTS, OBJECT, PARTS, ROOM, SUBJECT
 
 FIELD = 70.0  # degrees that the observer's picture is wide
 NEAREST = 0.05  # metres before the observer, where the picture begins
-_FLOOR, _GRID, _EDGE = (255, 255, 255), (226, 229, 235), (160, 169, 182)
+_FLOOR, _GRID = (255, 255, 255), (226, 229, 235)
 _SUBJECT, _OBJECT, _EYE = (230, 126, 48), (74, 122, 190), (120, 128, 140)
 _SHADOW = (214, 218, 226)
 _ABOVE = np.array([0.0, 0.0, 1e6])  # metres: from there shadows fall straight down
@@ -159,7 +171,7 @@ class RelationViewer(Screen):
         camera, plan = Camera(observer, SIDE * SMOOTH), Plan(SIDE * SMOOTH)
         for left, view, title in ((GAP, camera, ""), (2 * GAP + SIDE, plan, "from above, grid 1 m")):
             frame.blit(_panel(view, now, observer), (left, HEADER))
-            pygame.draw.rect(frame, _EDGE, (left, HEADER, SIDE, SIDE), 1)
+            pygame.draw.rect(frame, EDGE, (left, HEADER, SIDE, SIDE), 1)
             self._write(frame, "small", title, QUIET, (left + SIDE, HEADER - 12), right=True)
         x = self._write(frame, "title", _kind(now[SUBJECT]), _SUBJECT, (GAP, HEADER - 12))
         x = self._write(frame, "title", " and ".join(goal), INK, (x + 8, HEADER - 12))
@@ -176,7 +188,7 @@ class RelationViewer(Screen):
         length = round((right - left) / 2 * abs(share))
         pygame.draw.rect(frame, TRACK, (left, track, right - left, 8), border_radius=4)
         pygame.draw.rect(frame, color, (middle - (share < 0) * length, track, max(length, 2), 8), border_radius=4)
-        pygame.draw.line(frame, _EDGE, (middle, track - 3), (middle, track + 11))
+        pygame.draw.line(frame, EDGE, (middle, track - 3), (middle, track + 11))
         self._write(frame, "small", "0: achieved above", QUIET, (middle + 4, track + 22))
 
 

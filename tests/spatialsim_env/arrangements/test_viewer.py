@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from spatialsim_env.arrangements import scene
 from spatialsim_env.arrangements.pictures import ARENA_WINDOW
-from spatialsim_env.arrangements.viewer import FRAME, Panel, Viewer, save_frames
+from spatialsim_env.arrangements.viewer import Panel, Viewer
+from spatialsim_env.core.screen import FRAME, save_frames
 from tests.spatialsim_env.drawing import BLUE, GREEN, RED, centroid, close_to, thing
 
 # The viewer

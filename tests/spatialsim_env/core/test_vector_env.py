@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode
 
 import spatialsim_env
 from spatialsim_env.arrangements.dynamics import ActionError
-from spatialsim_env.arrangements.viewer import FRAME, tile
 from spatialsim_env.core import rewards
+from spatialsim_env.core.screen import FRAME, tile
 from spatialsim_env.core.vector_env import SpatialSimVectorEnv
 from spatialsim_env.testing import global_random_state
 
