@@ -1,4 +1,4 @@
-"""What is in the published Rel3D data: counts, odd records, a sample as a 3D scene, the scenes behind the pictures.
+"""Print the published Rel3D data: counts, odd records, a sample as a 3D scene, the scenes behind the pictures.
 
 The data are not part of this project. Give the folder with the split files (and, if you have them, the annotation
 CSVs of the renderer); without one, the small hand-made files of the tests are read, which have the same fields.

@@ -1,4 +1,4 @@
-"""An agent that acts at random, and what the truth says of each episode."""
+"""Run an agent that acts at random, and print the truth's verdict on each episode."""
 
 import argparse
 

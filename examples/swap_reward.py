@@ -23,7 +23,7 @@ if not (options.out / "model.json").exists():
 
 
 def episode(reward: str, steps: int = 12) -> tuple[list[float], list[float]]:
-    """What a reward says along the scripted expert's way to the goal, and the truth's distances."""
+    """Return rewards along the scripted expert's way to the goal, and the truth's distances."""
     env = gym.make("spatialsim_env:SpatialSim-Discrim-v0", n_objects=5, reward=reward)
     observation, info = env.reset(seed=options.seed)
     expert = ExpertPolicy(env)

@@ -18,6 +18,7 @@ __all__ = ["LearnedModel", "LearnedReward", "audit", "load"]
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -29,4 +30,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """List the names for users alone."""
+    return sorted(__all__)

@@ -4,7 +4,7 @@ Importing this package registers the environments, once; its modules are there a
 
 >>> import gymnasium as gym, spatialsim_env
 >>> env = gym.make("SpatialSim-Discrim-v0", n_objects=5)
->>> samples = spatialsim_env.arrangements.tasks.Discrimination((3, 8)).sample(100, rng)
+>>> samples = spatialsim_env.tasks.Discrimination((3, 8)).sample(100, rng)
 """
 
 from importlib import import_module
@@ -61,4 +61,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """List the names for users alone, modules that are not imported yet included."""
+    return sorted({"__version__", *__all__})

@@ -19,12 +19,12 @@ def require(holds: bool, name: str, value: Any, accepted: str) -> None:
 
 
 def is_whole(value: Any, least: int = 1) -> bool:
-    """Whether the value is an int, not a bool, of at least ``least``."""
+    """Check that the value is an int, not a bool, of at least ``least``."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def is_finite(value: Any) -> bool:
-    """Whether the value is an int or float, not a bool, and finite."""
+    """Check that the value is an int or float, not a bool, and finite."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 

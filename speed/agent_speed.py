@@ -1,4 +1,4 @@
-"""What a learned reward costs an agent, and how long an agent takes to learn on the truth.
+"""Cost of a learned reward for an agent, and time that an agent takes to learn on the truth.
 
     python speed/agent_speed.py            measures, and writes agent_speed.json beside this file
     python speed/agent_speed.py --print    prints the tables of the last run

@@ -1,4 +1,4 @@
-"""What a reward costs that holds up: its training, its score, and the audit.
+"""Cost of a reward that holds up: its training, its score, and the audit.
 
     python speed/audit_speed.py            measures, and writes audit_speed.json beside this file
     python speed/audit_speed.py --print    prints the table of the last run

@@ -60,7 +60,7 @@ def command(passes: int, jobs: int, folder: Path) -> list[str]:
 
 
 def held(claim: Path) -> bool:
-    """Whether some process holds a claim."""
+    """Check that some process holds a claim."""
     try:
         with FileLock(claim).acquire(timeout=0):
             return False
@@ -107,7 +107,7 @@ def whole_rows(folder: Path) -> list[Row]:
 
 
 def differences(expected: Sequence[Row], found: Sequence[Row]) -> list[str]:
-    """Which entries of which rows differ."""
+    """List the entries of rows that differ."""
     others = {row["id"]: row for row in found}
     missing = [f"{row['id']} is missing" for row in expected if row["id"] not in others]
     return missing + [
@@ -118,7 +118,7 @@ def differences(expected: Sequence[Row], found: Sequence[Row]) -> list[str]:
 
 
 def compare(passes: int, kills: int, jobs: int, moments: random.Random, place: Path) -> bool:
-    """Whether sweeps that are killed, ``kills`` times in all, end with the rows of one that is not.
+    """Check that sweeps that are killed, ``kills`` times in all, end with the rows of one that is not.
 
     A sweep that ends before it is killed is compared, and another one begun.
     """

@@ -1,4 +1,4 @@
-"""What relations in 3D cost: rules, pairs of scenes, loading, worlds.
+"""Cost of relations in 3D: rules, pairs of scenes, loading, worlds.
 
     python speed/relation_speed.py            measures, and writes relation_speed.json beside this file
     python speed/relation_speed.py --print    prints the table of the last run

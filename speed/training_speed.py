@@ -138,7 +138,7 @@ def _additions(values, count):  # type: ignore[no-untyped-def]
 
 
 def seconds_an_instruction(count: int = 1_000_000) -> float:
-    """What one vector addition takes at the processor's best."""
+    """Seconds of one vector addition at the processor's best."""
     values = np.ones(2 * LANES, np.float32)
     return least(lambda: _additions(values, count)) / (8 * count)
 
@@ -204,7 +204,7 @@ def memory() -> float:
 
 
 def train_large() -> None:
-    """What ``memory`` measures."""
+    """Train the process that ``memory`` measures."""
     torch.set_num_threads(1)
     data = samples("mpgnn", Discrimination((21, 30)), 100_000)
     epoch("mpgnn", data, SEEDS, 5)()

@@ -91,6 +91,24 @@ def test_modules_are_attributes():
     assert run(code).splitlines() == ["(10,)", "module 'spatialsim_env' has no attribute 'physics'"]
 
 
+def test_dir_lists_the_public_names_alone():
+    import reward_models
+    import spatialsim_env
+
+    assert dir(reward_models) == ["LearnedModel", "LearnedReward", "audit", "load"]
+    modules = {
+        "datasets", "dynamics", "expert", "goals", "hard_suite", "negatives", "pictures", "play", "relations",
+        "rewards", "rollouts", "scene", "shards", "similarities", "tasks", "testing", "text_format",
+    }  # fmt: skip
+    assert set(dir(spatialsim_env)) == {"ENV_IDS", "HORIZON", "RELATION_IDS", "__version__", *modules}
+
+
+@pytest.mark.parametrize("package", ["spatialsim_env", "reward_models"])
+def test_every_name_that_dir_lists_is_there(package):
+    code = f"import {package} as package; print(*(getattr(package, name) is None for name in dir(package)))"
+    assert set(run(code).split()) == {"False"}
+
+
 def test_gym_finds_the_ids_by_module():
     code = "import gymnasium; print(gymnasium.make('spatialsim_env:SpatialSim-Ident-v0').spec.id)"
     assert run(code) == "SpatialSim-Ident-v0"

@@ -57,7 +57,7 @@ def _networks(samples: int, curriculum: int) -> dict[str, TrainingConfig]:
 
 @dataclass(frozen=True)
 class DemoConfig:
-    """What the demo does. The defaults are the paper's protocol for the MPGNN, and take minutes on two cores."""
+    """Settings of the demo. The defaults are the paper's protocol for the MPGNN, and take minutes on two cores."""
 
     networks: dict[str, TrainingConfig] = field(default_factory=lambda: _networks(100_000, 100_000))  # by name
     agent: AgentConfig = field(

@@ -1,4 +1,4 @@
-"""Decision boundaries: what a model says where the subject is moved, beside the rule. ``boundaries/MODEL.npz``.
+"""Decision boundaries: a model's logits over the subject's places, beside the rule's margins. ``boundaries/MODEL.npz``.
 
 Two scenes: a block on the floor and a small one that stands anywhere around it, seen from above (``PLANE``); and a slab
 above the floor with a block anywhere over and under it, seen from its side (``HEIGHT``). In the first the object is
@@ -81,7 +81,7 @@ def scenes(height: bool) -> tuple[NDArray[np.float64], NDArray[np.float64], NDAr
 
 
 def of_model(model: Any, split: Split) -> Boundaries | None:
-    """What a model that learnt from a split says; None for one that needs words or pictures."""
+    """Evaluate a model trained on a split along the boundaries; None if the model needs words or pictures."""
     if not set(model.needs) <= set(SEEN):
         return None
     index = {name: place for place, name in enumerate(split.predicates)}
@@ -108,12 +108,12 @@ def of_model(model: Any, split: Split) -> Boundaries | None:
 
 
 def path_of(results: Path, variant: str) -> Path:
-    """The file of a model of the study."""
+    """Return the path of a model's boundaries within the study."""
     return results / FOLDER / f"{variant}.npz"
 
 
 def keep(results: Path, variant: str, model: Any, split: Split) -> None:
-    """Write the file of a model, if it can have one."""
+    """Write the boundaries of a model, unless the model needs words or pictures."""
     found = of_model(model, split)
     if found is None:
         return
@@ -122,7 +122,7 @@ def keep(results: Path, variant: str, model: Any, split: Split) -> None:
 
 
 def read(results: Path, variants: Sequence[str]) -> dict[str, Boundaries]:
-    """The files of these models, as far as they are there.
+    """Read the boundaries of these models, as far as their files exist.
 
     Raises:
         ValueError: one is damaged.

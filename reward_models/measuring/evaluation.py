@@ -1,4 +1,4 @@
-"""How often a model is right: exact accuracy, its interval, and the loss."""
+"""Exact accuracy of a model, its interval, and the loss."""
 
 from __future__ import annotations
 

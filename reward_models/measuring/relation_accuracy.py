@@ -1,4 +1,4 @@
-"""How often a model is right about relations: per predicate, their mean, pairs, and intervals.
+"""Accuracy of models of relations: per predicate, the mean over predicates, pairs, and intervals.
 
 A logit above 0 says that the predicate holds. The headline is the unweighted mean of the accuracies of the predicates
 that occur. A pair is right where both of its members are; guessing gives a quarter. Samples without a partner count
@@ -63,7 +63,7 @@ def logits(model: Any, parts: Iterable[dict[str, Tensor]]) -> NDArray[np.float64
 
 
 def right(found: ArrayLike, label: ArrayLike) -> NDArray[np.bool_]:
-    """Where logits (N,) say what labels (N,) do; a logit that is no number is wrong."""
+    """Compare the signs of logits (N,) with labels (N,): (N,) of bool; a NaN logit is wrong."""
     found = np.asarray(found)
     return ((found > 0) == np.asarray(label, bool)) & ~np.isnan(found)
 
@@ -95,7 +95,7 @@ def scenes_of(samples: Samples) -> NDArray[np.int64]:
 
 
 def measured(found: ArrayLike, samples: Samples, n_predicates: int) -> dict[str, Any]:
-    """What a row says of logits (N,) on samples: counts per predicate, and both headlines with their intervals."""
+    """Measure logits (N,) on samples, as a row's entries: counts per predicate, both headlines with their intervals."""
     correct = right(found, samples.label)
     of_samples = accuracy(correct, samples.predicate, n_predicates)
     of_pairs = pair_accuracy(correct, samples.predicate, samples.pair, n_predicates)

@@ -1,4 +1,4 @@
-"""What every model is: a module that turns scenes into logits, with its configuration."""
+"""Base class of the models: a torch module that maps scenes to logits, with its configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Settings of a model: plain numbers and names, so that they can stand in a JSON file."""
+    """Settings of a model: plain numbers and names, which JSON can hold."""
 
     def to_json(self) -> dict[str, Any]:
         """The settings as a JSON object."""

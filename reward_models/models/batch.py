@@ -46,7 +46,7 @@ def seen_by(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """What a model takes for scenes (B, n_max, 10).
+    """Convert scenes (B, n_max, 10) to a model's input.
 
     Returns:
         Trimmed scenes (B, n, 10) of ``dtype``; for models that see pictures those, (B, 3, pixels, pixels), uint8.

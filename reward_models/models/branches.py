@@ -48,7 +48,7 @@ class Branch(nn.Module):
         raise NotImplementedError
 
     def summary(self, state: Any) -> Tensor:
-        """What the head sees of a state, (B, width)."""
+        """Return the head's input from a state, (B, width)."""
         raise NotImplementedError
 
 

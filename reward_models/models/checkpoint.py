@@ -97,7 +97,7 @@ def folder_of(path: str | os.PathLike[str]) -> Path:
 
 
 def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What ``model.json`` says, without the weights.
+    """Read ``model.json``, without the weights.
 
     Raises:
         CheckpointError: it is missing, unreadable, of another format or of an unknown kind.

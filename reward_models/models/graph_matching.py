@@ -70,7 +70,7 @@ class GraphMatching(RewardModel):
         return linear(total, second.weight) + n_received * second.bias[..., None, None, :]
 
     def _across(self, objects: Tensor, others: Tensor, held: Tensor) -> Tensor:
-        """What each object has that attention does not find in the other scene, (B, n, 10)."""
+        """Subtract from each object its attention-weighted match in the other scene, (B, n, 10)."""
         likeness = objects @ others.mT / WIDTH**0.5
         attention = likeness.masked_fill(~held.mT, -torch.inf).softmax(-1)
         return objects - attention @ others

@@ -12,7 +12,7 @@ from spatialsim_env.arrangements.scene import SHAPE
 
 
 def present(scenes: Tensor) -> Tensor:
-    """Which rows hold an object: (..., n, 10) -> (..., n) of bool."""
+    """Mask of the rows that hold an object: (..., n, 10) -> (..., n) of bool."""
     return scenes[..., SHAPE].sum(-1) > 0.5
 
 

@@ -1,4 +1,4 @@
-"""The matching network: which object is which, the best similarity, and a small judge of what is left.
+"""The matching network: match the objects, fit the best similarity, judge the residuals.
 
 1. *Match*: each object of the reference attends to the objects of the target by appearance: the log-likelihood of
    their colour difference under the benchmark's noise, times a learned sharpness; other shapes are ruled out.
@@ -11,7 +11,7 @@
    so that no misplacement, however large, turns an object into one of another colour.
    With ``hypotheses`` the matching by appearance is first made sharper: one object of the reference is taken for each
    of its likeliest partners, whose orientation then says how the target was turned, and of the matchings that follow
-   from these the likeliest is gone on from. Where lookalikes leave the mean direction undecided, it is the way out.
+   from these the likeliest is kept. It resolves scenes whose lookalikes leave the mean direction undecided.
 5. *Judge*: one small perceptron sees every residual, of whatever kind; mean and maximum over objects and kinds, and
    the disagreement of the positions' scale and angle with those of sizes and orientations, go through a second one.
 
@@ -97,7 +97,7 @@ def appearance(target: Scenes, reference: Scenes) -> Tensor:
 
 @dataclass
 class Fit:
-    """What is left when the target has been brought into the reference's frame; squared, in noise variances."""
+    """Residuals of the target in the reference's frame; squared, in noise variances."""
 
     residuals: Tensor  # (3, n, m, B): position, orientation, size
     disagreement: Tensor  # (2, B): of the positions' scale and angle with the other evidence

@@ -1,4 +1,4 @@
-"""Which models have a compiled scorer."""
+"""Compiled scorers of the models that have one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reward_models.models.mpgnn import MPGNN, SingleMPGNN
 
 
 def scorer_of(model: RewardModel) -> Scorer | None:
-    """A model's scorer with its present weights; None where it has none, or is too wide for it."""
+    """Make the compiled scorer of a model's present weights; None if its kind has no scorer, or it is too wide."""
     if isinstance(model, MPGNN):
         return mpgnn_compiled.scorer(model) if model.both[0].width <= LANES else None
     if isinstance(model, SingleMPGNN):

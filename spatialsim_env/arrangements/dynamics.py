@@ -1,4 +1,4 @@
-"""What an action does to a scene: the only copy of the rules, batched, compiled and pure.
+"""Transition of a scene under an action: the only copy of the rules, batched, compiled and pure.
 
 Three action modes, all continuous ones in [-1, 1] and clipped into it; positions stay in the arena, angles are
 wrapped into [0, 2 pi]. Actions that concern padding do nothing.
@@ -68,7 +68,7 @@ class Dynamics:
 
     @property
     def choices(self) -> tuple[int, int]:
-        """Of the discrete mode: how many objects, and how many things to do with one."""
+        """Numbers of choices of the discrete mode: objects, and movements of one."""
         return self.n_max, len(DIRECTIONS) if self.max_turn > 0 else 4
 
     @property

@@ -82,11 +82,11 @@ class HardTask:
         return (low, high) if low <= high else None
 
     def certified(self, n_objects: int | tuple[int, int]) -> bool:
-        """Whether the truth certifies the negatives of scenes of so many objects."""
+        """Check that the truth certifies the negatives of scenes of so many objects."""
         return not self.within_tolerance(n_objects) and has_truth(self.task(n_objects, certify=False))
 
     def within_tolerance(self, n_objects: int | tuple[int, int]) -> bool:
-        """Whether one object is moved by so little that in the smallest of the scenes it stays in its place.
+        """Check that the displacement of one object stays within the tolerance in the smallest of the scenes.
 
         Of a displacement d of one among n objects the fit's translation takes d / n, which leaves d (1 - 1 / n).
         """
@@ -181,7 +181,7 @@ def rng_of(name: str, n_objects: int | tuple[int, int], seed: int) -> np.random.
 
 
 def has_truth(task: Discrimination) -> bool:
-    """Whether ``distance`` is defined for the pairs of a task."""
+    """Check that ``distance`` is defined for the pairs of a task."""
     return not task.abstract or (task.distractors == 0 and task.n_max <= MOST_SEARCHED)
 
 

@@ -24,7 +24,7 @@ Scenes = NDArray[np.float32]
 
 
 class Negative(Protocol):
-    """What every negative offers."""
+    """Protocol of a negative."""
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class Negative(Protocol):
 
     @property
     def turns(self) -> bool:
-        """Whether orientations change too."""
+        """True where orientations change too."""
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -40,10 +40,10 @@ class Negative(Protocol):
 
     @property
     def by_construction(self) -> bool:
-        """Whether it is a negative only because it is made so: what it changes lies within the truth's tolerance."""
+        """True where the label holds by construction alone: the change lies within the truth's tolerance."""
 
     def n_uniform(self, n_max: int) -> int:
-        """How many uniform numbers one scene of up to ``n_max`` objects takes."""
+        """Count the uniform numbers that one scene of up to ``n_max`` objects takes."""
 
     def __call__(self, scenes: Scenes, numbers: NDArray[np.float32]) -> Scenes:
         """Wrong configurations of the same objects: (B, n, 10), (B, n_uniform(n)) -> (B, n, 10)."""

@@ -143,7 +143,7 @@ def draw_scene(surface: Any, scene: ArrayLike, window: Window, border: float = 0
 
 
 def outside(scenes: ArrayLike, window: Window = WINDOW) -> NDArray[np.bool_]:
-    """Which objects reach beyond a window, judged by their circumscribed circle: (B, n, 10) -> (B, n)."""
+    """Mask of the objects whose circumscribed circle reaches beyond a window: (B, n, 10) -> (B, n)."""
     batch, was_batch = as_batch(scenes)
     size = batch[..., SIZE, None]
     low, high = np.array(window).T

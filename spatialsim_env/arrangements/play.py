@@ -26,7 +26,7 @@ Point = tuple[float, float]
 
 
 class Command(Enum):
-    """What a key asks for."""
+    """Command of a key."""
 
     TURN_LEFT = "turn counter-clockwise"
     TURN_RIGHT = "turn clockwise"

@@ -50,7 +50,7 @@ class SceneError(ValueError):
 
 
 def present(scenes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows hold an object: (..., n, 10) -> (..., n)."""
+    """Mask of the rows that hold an object: (..., n, 10) -> (..., n)."""
     return np.einsum("...k->...", scenes[..., SHAPE]) > 0.5  # a sum over three numbers, in less time than sum(axis=-1)
 
 

@@ -64,7 +64,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Task:
-    """What the two tasks share. ``sample`` is the public call."""
+    """Base class of the two tasks. ``sample`` is the public call."""
 
     n_objects: int | tuple[int, int]
     max_rotation: float = TURN  # radians, rotation U[0, max_rotation)

@@ -49,7 +49,7 @@ def alike(scenes: NDArray[np.float32], most: int) -> NDArray[np.float32]:
 
 
 def n_distractor_uniform(most: int) -> int:
-    """How many uniform numbers the distractors of one scene take."""
+    """Count the uniform numbers that the distractors of one scene take."""
     return 1 + most * scene.N_UNIFORM if most else 0
 
 

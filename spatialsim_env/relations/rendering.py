@@ -40,12 +40,12 @@ _TEXTURES = ("flat", "flat", "checker", "gradient", "speckled", "rough")
 
 
 class RenderingError(RuntimeError):
-    """No picture can be made here; the message says what is missing."""
+    """Rendering is not possible here; the message says which part is missing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Appearance:
-    """What a picture shows besides the scene."""
+    """Everything in a picture besides the scene."""
 
     colors: NDArray[np.float64]  # (2, 3), of subject and object
     floor: NDArray[np.float64]  # (3,)

@@ -89,7 +89,7 @@ def assert_floor_invariant(
 def assert_mirrored(
     function: SceneFunction, image: SceneFunction, scenes: Array, observers: Array, atol: float = 1e-6
 ) -> None:
-    """What ``function`` says of scenes is what ``image`` says of them in a mirror: "left" and "right", say."""
+    """The value of ``function`` on scenes is that of ``image`` on them in a mirror: "left" and "right", say."""
     _assert_close(function(scenes, observers), image(*mirrored(scenes, observers)), atol, "a mirror")
 
 

@@ -1,4 +1,4 @@
-"""What every model of relations is: a module that turns described pairs of objects into one logit each.
+"""Base class of the models of relations: a torch module that maps described pairs of objects to one logit each.
 
 A model is given a dictionary of tensors with the batch B first, ``SHAPES``; ``inputs.py`` makes
 it. Logits above 0 say that the queried predicate holds.
@@ -48,7 +48,7 @@ NEEDS: dict[str, tuple[str, ...]] = {  # what a model may need, and the inputs t
 
 @dataclass(frozen=True)
 class RelationConfig(ModelConfig):
-    """What every model of relations can be told."""
+    """Settings common to all models of relations."""
 
     n_predicates: int = len(vocabulary.PREDICATES)  # that can be queried
     n_objects: int = vocabulary.N_OBJECTS  # categories

@@ -35,7 +35,7 @@ AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Columns:
-    """What a model needs of N samples."""
+    """Inputs of a model for N samples."""
 
     inputs: dict[str, Tensor]  # (N, ...) each on the model's device, without pictures
     pictures: Pictures | None
@@ -77,7 +77,7 @@ class Columns:
         return len(self.inputs["predicate"])
 
     def to_fit_scale(self, seed: int) -> dict[str, Tensor]:
-        """What the model's ``fit_scale`` gets: all samples; of those with pictures some, cropped as in training."""
+        """Inputs of the model's ``fit_scale``: all samples; of those with pictures some, cropped as in training."""
         if self.pictures is None:
             return self.inputs
         return self.batch(stream(seed, "relations/scale").permutation(len(self))[:PICTURES_FOR_SCALE], seed, 0)

@@ -65,7 +65,7 @@ class DRNet(PictureModel):
 
 
 def masks(boxes: Tensor) -> Tensor:
-    """Which share of each of 32 x 32 cells of their union two boxes (B, 2, 4) cover, (B, 2, 32, 32)."""
+    """Shares of the 32 x 32 cells of their union that two boxes (B, 2, 4) cover, (B, 2, 32, 32)."""
     frame = union(boxes)[:, None]
 
     def covered(low: int, high: int) -> Tensor:

@@ -216,7 +216,7 @@ def shares(pair: Pair, which: int) -> Tensor:
 
 
 def outline(points: Tensor, half: Tensor, up: Tensor, soft: Tensor) -> Tensor:
-    """How far points (B, n, 3) are within a box's outline from above, 0..1, (B, n): all in the frame of the box.
+    """Soft membership of points (B, n, 3) in a box's outline from above, 0..1, (B, n): all in the frame of the box.
 
     The outline of a box is bounded by pairs of lines along the level parts of its edges; an upright edge gives none.
     """
@@ -250,7 +250,7 @@ def _angles(axes: Tensor, way: Tensor) -> Tensor:
 
 
 def _yaw(pair: Pair) -> Tensor:
-    """How the boxes' level directions agree: those of fronts and of lefts, and of all axes modulo 90 degrees."""
+    """Agreement of the boxes' level directions: of fronts and of lefts, and of all axes modulo 90 degrees."""
     levels = [_level(pair, pair.axes[:, which].mT) for which in (SUBJECT, OBJECT)]
     own = [_fourfold(pair, x, x).clamp_min(_TINY).sqrt() for x in levels]
     both = _fourfold(pair, *levels) / (own[0] * own[1])

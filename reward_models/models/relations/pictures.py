@@ -1,4 +1,4 @@
-"""What the four published models of pictures share: the picture's normalisation, ResNet-18, and boxes to cut from it.
+"""Parts of the four published models of pictures: the picture's normalisation, ResNet-18, and cuts of boxes from it.
 
 The network is torchvision's, from random weights unless ``start_from`` is called; torchvision is imported when a
 network is made, not before. Boxes are cut by torchvision's RoI align in place of the authors' loops over samples, which

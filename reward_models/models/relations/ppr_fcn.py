@@ -73,7 +73,7 @@ def cells(boxes: Tensor) -> Tensor:
 
 
 def intersection(boxes: Tensor, other: Tensor) -> Tensor:
-    """What boxes (..., 4) share with others; where that is nothing, the end is at or before the start."""
+    """Intersection of boxes (..., 4) with others; where it is empty, the end is at or before the start."""
     most, least = torch.maximum(boxes, other), torch.minimum(boxes, other)
     return torch.stack([most[..., TOP], least[..., BOTTOM], most[..., LEFT], least[..., RIGHT]], dim=-1)
 

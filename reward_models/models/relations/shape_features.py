@@ -1,4 +1,4 @@
-"""What the shapes of two boxes add to ``pair_features``: their parts, tips, cavities and openings, as ``scene.KINDS``.
+"""Features of two boxes' shapes, beside ``pair_features``: parts, tips, cavities and openings, as ``scene.KINDS``.
 
 A box of an unknown shape counts as solid, without a tip. Everything is a function of scalar products, as there.
 """
@@ -71,7 +71,7 @@ def in_cavity(points: Tensor, half: Tensor, kinds: Tensor, soft: Tensor) -> Tens
 
 
 def through_opening(place: Tensor, arms: Tensor, half: Tensor, kinds: Tensor) -> Tensor:
-    """How near each axis of one box comes to the middle of the other's opening, in its half sizes, (B, 3).
+    """Distance of each axis of one box to the middle of the other's opening, in its half sizes, (B, 3).
 
     Args:
         place: (B, 3), the one's centre in the frame of the other.

@@ -69,7 +69,7 @@ class DataSetError(ValueError):
 
 @dataclass(frozen=True)
 class NamedSet:
-    """What a name stands for."""
+    """A named set: its task, its part and its size."""
 
     task: Task
     size: int  # samples
@@ -146,7 +146,7 @@ NAMES = tuple(REGISTRY)
 
 
 def named(name: str) -> NamedSet:
-    """What a name stands for.
+    """Look up a named set.
 
     Raises:
         DataSetError: an unknown name.
@@ -184,7 +184,7 @@ def _begins_with(parts: list[str], wanted: list[str]) -> bool:
 
 
 def sample(name: str, seed: int, size: int | None = None) -> Samples:
-    """The samples of a named set; a function of its arguments."""
+    """Draw the samples of a named set, a function of its arguments."""
     chosen = named(name)
     return chosen.task.sample(chosen.size if size is None else size, stream(seed, name))
 
@@ -200,7 +200,7 @@ def generate(name: str, root: str | os.PathLike[str], seed: int = 0, size: int |
 
 
 def _settings(name: str, seed: int) -> dict[str, Any]:
-    """What the manifest of a named set says about its making, as JSON gives it back."""
+    """Settings of a named set in its manifest, as JSON gives them back."""
     task = named(name).task
     low, high = task.object_range
     settings: dict[str, Any] = {
@@ -233,7 +233,7 @@ def expected_bytes(name: str, size: int | None = None) -> int:
 
 
 def is_made(name: str, root: str | os.PathLike[str], seed: int = 0, size: int | None = None) -> bool:
-    """Whether a named set lies under ``root``, whole and made by this version with this seed and size."""
+    """Check that a named set lies under ``root``, whole and made by this version with this seed and size."""
     try:
         manifest = read_manifest(Path(root) / name)
         wanted = named(name).size if size is None else size

@@ -44,11 +44,11 @@ _MOST_SEED = 2**62
 
 
 class Policy(Protocol):
-    """What acts in rollouts."""
+    """Policy of rollouts: maps goals to actions."""
 
     @property
     def name(self) -> str:
-        """How the settings of a set call it."""
+        """Its name in the settings of a set."""
 
     def __call__(
         self, achieved: NDArray[np.float32], desired: NDArray[np.float32], rng: np.random.Generator
@@ -75,7 +75,7 @@ class Random:
 
 @dataclass(frozen=True)
 class World:
-    """Where rollouts take place.
+    """Environment of rollouts, as its id and options.
 
     Raises:
         ValueError, TypeError: what the environment's constructor raises, when it is first asked for.
@@ -86,7 +86,7 @@ class World:
 
     @property
     def env_id(self) -> str:
-        """What ``gym.make`` takes."""
+        """Its id for ``gym.make``."""
         kind = "Discrim" if self.options.get("reference_seed") is None else "Ident"
         return f"spatialsim_env:SpatialSim-{kind}-v0"
 
@@ -98,7 +98,7 @@ class World:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a manifest says of it, as JSON gives it back; ranges of the goals where they are narrower."""
+        """Its entries in a manifest, as JSON gives them back; ranges of the goals where they are narrower."""
         env = self.env
         low, high = env.episodes.object_range
         said = {
@@ -202,7 +202,7 @@ def _balanced(label: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What a set of rollouts is a function of."""
+    """Arguments of a set of rollouts; equal ones give equal bytes."""
 
     world: World
     policies: tuple[Policy, ...]  # they take turns, episode by episode
@@ -218,7 +218,7 @@ class Rollouts:
             raise ValueError("there is no policy; accepted is at least one")
 
     def settings(self, part: str) -> dict[str, Any]:
-        """What the manifest of a part says of its making."""
+        """Return the settings in the manifest of a part."""
         return {
             "source": "rollouts",
             **self.world.settings,

@@ -1,7 +1,7 @@
 """One data set in several pieces: ``PATH/00000``, ``PATH/00001``, ... and the manifest ``PATH.json``, written last.
 
 Each shard is a set of its own (``datasets.py``), so a set that is larger than the memory is written shard by shard,
-and what was interrupted goes on at the first shard that is missing.
+and an interrupted run resumes at the first missing shard.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SHARDS = "shards"  # key of the manifest: how many
 
 
 def shard_path(path: str | os.PathLike[str], index: int) -> Path:
-    """Where a shard lies, without an ending."""
+    """Path of a shard, without its ending."""
     return Path(path) / f"{index:05d}"
 
 
 def is_whole(path: Path, settings: dict[str, Any]) -> bool:
-    """Whether a set lies there, undamaged and made by this version with these settings."""
+    """Check that a set lies there, undamaged and made by this version with these settings."""
     try:
         manifest = named.read_manifest(path)
         same = manifest["settings"] == settings and manifest["version"] == spatialsim_env.__version__

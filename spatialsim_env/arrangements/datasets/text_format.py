@@ -244,7 +244,7 @@ def _parse_json(file: Path) -> tuple[dict[str, NDArray[np.float64]], dict[str, W
 
 
 def _depth(value: Any) -> int:
-    """How many lists the first innermost value lies in."""
+    """Depth of nesting: the number of lists around the first innermost value."""
     depth = 0
     while isinstance(value, list):
         value, depth = (value[0] if value else None), depth + 1

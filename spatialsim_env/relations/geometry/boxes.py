@@ -1,4 +1,4 @@
-"""What the rules measure on batches of scenes of boxes: gap, depth, shares of volumes and of footprints, heights.
+"""Measurements of the rules on batches of scenes of boxes: gap, depth, shares of volumes and of footprints, heights.
 
 Objects are solids, unions of boxes (``scene.PARTS``). *Volume* is that of the parts, which do not overlap; a
 *footprint* is the shadow of the object's whole box on the floor. Everything is exact up to rounding, float64, and a
@@ -202,7 +202,7 @@ def beyond_box(point: Array, half: Array) -> Array:
 
 
 def nearness(middle: Array, reach: Array, half: Array) -> Array:
-    """How near the segment middle + t reach, |t| <= 1, comes to the centre of a box about the origin, (B,).
+    """Distance of the segment middle + t reach, |t| <= 1, to the centre of a box about the origin, (B,).
 
     The least, over t, of max |x_i| / half_i: at most 1 where the segment meets the box. The function of t is convex
     with corners where two of the six lines +-(middle_i + t reach_i) / half_i cross, and least at one of them.

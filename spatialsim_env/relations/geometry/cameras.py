@@ -32,7 +32,7 @@ def camera_infos(observers: Floats, **more: Any) -> tuple[dict[str, Any], ...]:
 
 
 def known(cameras: Sequence[Any]) -> NDArray[np.bool_]:
-    """Which cameras (N,) tell where they are and look: finite origin, target and up that span a frame."""
+    """Mask (N,) of the cameras whose frame is known: finite origin, target and up that span one."""
     return _read(cameras)[0]
 
 

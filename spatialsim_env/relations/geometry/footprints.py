@@ -98,7 +98,7 @@ def shared_area(polygon: NDArray[Any], center: NDArray[Any], axes: NDArray[Any])
 
 @njit(cache=True)
 def gauge(point: NDArray[Any], center: NDArray[Any], axes: NDArray[Any]) -> float:
-    """How far a point is from a footprint's centre, in units of the way to its border: 0 there, 1 on the border."""
+    """Gauge of a point about a footprint's centre, in units of the way to its border: 0 there, 1 on the border."""
     worst = 0.0
     x, y = point[0] - center[0], point[1] - center[1]
     for j in range(3):

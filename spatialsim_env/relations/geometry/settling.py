@@ -52,7 +52,7 @@ def settle(
 
 
 def penetrating(scenes: Floats) -> NDArray[np.bool_]:
-    """Which scenes (B,) have solids that penetrate each other or the floor by more than ``DEEPEST``."""
+    """Mask of the scenes (B,) whose solids penetrate each other or the floor by more than ``DEEPEST``."""
     sunk = scene.corners(scenes)[..., 2].min(axis=(1, 2)) < -DEEPEST
     return np.asarray((boxes.penetration(scenes) > DEEPEST) | sunk)
 

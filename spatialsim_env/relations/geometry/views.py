@@ -69,7 +69,7 @@ def placed(points: Floats, directions: Floats, filled: ArrayLike) -> NDArray[np.
 
 
 def pixels(points: Floats, observers: Floats) -> NDArray[np.float64]:
-    """Where points (..., k, 3) of the world are in the pictures of observers (..., 9): (..., k, 2), right and down.
+    """Project points (..., k, 3) of the world into the pictures of observers (..., 9): (..., k, 2), right and down.
 
     Raises:
         SceneError: a point is not before the observer.
@@ -97,7 +97,7 @@ def boxes(scenes: Floats, observers: Floats) -> NDArray[np.float64]:
 
 
 def in_picture(boxes: Floats) -> NDArray[np.bool_]:
-    """Whether boxes (..., 4) lie wholly in the picture."""
+    """Mask of the boxes (..., 4) that lie wholly in the picture."""
     left, top, width, height = np.moveaxis(boxes, -1, 0)
     return np.asarray((left >= 0) & (top >= 0) & (left + width <= WIDTH) & (top + height <= HEIGHT))
 
@@ -121,7 +121,7 @@ def visible(scenes: Floats, observers: Floats) -> NDArray[np.float64]:
 
 
 def _hidden(eyes: Floats, ends: Floats, parts: Floats) -> NDArray[np.bool_]:
-    """Whether parts (n, P, 2, 3) lie between eyes (n, v, 3) and points (n, k, 3), (n, v, k): the slab test."""
+    """Mask (n, v, k) of the points (n, k, 3) that parts (n, P, 2, 3) hide from eyes (n, v, 3): the slab test."""
     start, step = eyes[:, :, None], ends[:, None] - eyes[:, :, None]
     step = np.where(np.abs(step) < 1e-12, 1e-12, step)
     hidden = np.zeros(step.shape[:3], bool)

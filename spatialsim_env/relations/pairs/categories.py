@@ -139,23 +139,23 @@ def _based(s: Category, o: Category) -> float:
 
 
 def _holds_up(s: Category, o: Category) -> bool:
-    """Whether s can stand on o: a flat top that is wide enough under a thing that is not too tall."""
+    """Check that s can stand on o: a flat top that is wide enough under a thing that is not too tall."""
     return _surface(o) and _based(s, o) >= BASE and s.high[2] + o.high[2] <= TALLEST
 
 
 def _fits_hole(s: Category, o: Category) -> bool:
-    """Whether s, however it is turned about up, fits between the walls of o."""
+    """Check that s, however it is turned about up, fits between the walls of o."""
     return s.wide <= ROOMY * INNER * o.narrow
 
 
 def _larger(s: Category, o: Category) -> bool:
-    """Whether s can cover o."""
+    """Check that s can cover o."""
     sides = zip(sorted(s.middle[:2]), sorted(o.middle[:2]), strict=True)
     return all(ours * ROOMY >= theirs for ours, theirs in sides)
 
 
 def _balances(s: Category, o: Category) -> bool:
-    """Whether s, larger than o, can lie on it."""
+    """Check that s, larger than o, can lie on it."""
     solid = s.shape in ("block", "table", "container")
     return solid and _surface(o) and _based(s, o) >= POISE and s.high[2] + o.high[2] <= TALLEST
 
@@ -246,7 +246,7 @@ _RULES: dict[str, Callable[[Category, Category], bool]] = {
 
 
 def admissible(subject: str, predicate: str, object_: str) -> bool:
-    """Whether scenes of this triple are made.
+    """Check that scenes of this triple are made.
 
     Raises:
         ValueError: unknown names.

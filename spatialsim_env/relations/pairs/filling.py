@@ -27,7 +27,7 @@ PATIENT = 20  # rounds in which pairs that no view shows well are drawn again
 
 @dataclass
 class Counts:
-    """What became of the proposals."""
+    """Counts of proposals by their outcome."""
 
     proposed: int = 0
     positive: int = 0  # accepted by the predicate's margin, support and penetration
@@ -39,7 +39,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked of the pairs of one predicate."""
+    """Requirements of the pairs of one predicate."""
 
     predicate: str
     n_views: int
@@ -48,7 +48,7 @@ class Order:
 
     @property
     def frontal(self) -> bool:
-        """Whether the views are the frontal ones."""
+        """True where the views are the frontal ones."""
         return frame(self.predicate) == OBSERVER
 
 

@@ -9,7 +9,7 @@
 - ``manifest.json``: the settings, what became of the proposals, SHA-256 of the files. Written last.
 
 Pairs are made in shards of one predicate each, and every shard has random numbers of its own: the files have the same
-bits whatever the number of processes, and a run that was interrupted goes on where it was.
+bits whatever the number of processes, and an interrupted run resumes at the first missing shard.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def generate(
 
 
 def _check_folder(folder: Path, text: dict[str, Any]) -> bool:
-    """Whether the set is whole; its settings are written down if nothing is there. Of a set that has lost a file all
+    """Check that the set is whole, and write its settings into an empty folder; all files of a set that has lost one
     are made again.
 
     Raises:
@@ -229,7 +229,7 @@ def _apportioned(total: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _slots(predicate: str, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Which triples, and in which split, (number, 3): no triple in two splits, all of a split about equally often."""
+    """Assign triples and splits to slots, (number, 3): no triple in two splits, all of a split about equally often."""
     triples = rng.permutation(categories.triples(predicate))
     shares = np.array([(1 - TEST_SHARE) * (1 - VALID_SHARE), (1 - TEST_SHARE) * VALID_SHARE, TEST_SHARE])
     groups, numbers = _apportioned(len(triples), shares), _apportioned(number, shares)

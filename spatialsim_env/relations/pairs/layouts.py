@@ -58,7 +58,7 @@ def assembled(draw: Draw, center: Array, turn: Array) -> Array:
 
 
 def reaches(turn: Array, half: Array, way: Array) -> Array:
-    """How far boxes of rotations (n, 3, 3) and half sizes (n, 3) reach along ways (n, 2) on the floor, (n,)."""
+    """Half extents of boxes of rotations (n, 3, 3) and half sizes (n, 3) along ways (n, 2) on the floor, (n,)."""
     return np.abs(np.einsum("ni,nij->nj", way, turn[:, :2]) * half).sum(axis=-1)
 
 
@@ -110,7 +110,7 @@ def vertical(draw: Draw, yaw: Array, upper: int, lift: Array | float, place: Arr
 
 
 def _crossed(draw: Draw) -> NDArray[np.bool_]:
-    """Where the longer sides of the two footprints are not along the same of front and left."""
+    """Mask of the scenes whose footprints' longer sides are not along the same of front and left."""
     front, left = draw.half[..., 0], draw.half[..., 1]
     return (front[:, SUBJECT] > left[:, SUBJECT]) != (front[:, OBJECT] > left[:, OBJECT])
 
@@ -122,7 +122,7 @@ def _half_along(draw: Draw, of: int) -> Array:
 
 
 def covered_room(draw: Draw, lower: int = OBJECT) -> Array:
-    """How far the larger footprint's centre may be from the smaller one's, along front and left of ``lower``.
+    """Greatest offsets of the larger footprint's centre from the smaller one's, along front and left of ``lower``.
 
     What does not fly and is larger keeps its centre over the smaller one.
     """

@@ -47,7 +47,7 @@ _TURNS = np.linspace(0, np.pi, SEARCHED + 1)[1:]
 
 @dataclass(frozen=True)
 class Demands:
-    """What pairs must satisfy."""
+    """Conditions that pairs must satisfy."""
 
     margin: float = 0.2  # least |margin| of both members
     unrelated: int = 0  # most predicates outside RELATED that change their truth
@@ -100,7 +100,7 @@ def _related() -> dict[str, tuple[str, ...]]:
 
 
 def related(predicate: str) -> NDArray[np.bool_]:
-    """Which predicates (30,) may change with this one."""
+    """Mask (30,) of the predicates that may change with this one."""
     out = np.zeros(len(PREDICATES), bool)
     for name in (predicate, *RELATED.get(predicate, ())):
         out[INDEX[name]] = True
@@ -139,7 +139,7 @@ def moved(scenes: Floats, mover: NDArray[np.int64], axis: NDArray[np.int64], amo
 
 
 def allowed(scenes: Floats) -> NDArray[np.bool_]:
-    """Which scenes (n,) have both objects in the room and penetrate each other by no more than ``DEEPEST``."""
+    """Mask of the scenes (n,) with both objects in the room that penetrate each other by no more than ``DEEPEST``."""
     corners = scene.corners(scenes)
     inside = (np.abs(corners[..., :2]) <= ROOM[:2]).all(axis=(1, 2, 3))
     inside &= (corners[..., 2] <= ROOM[2]).all(axis=(1, 2)) & (corners[..., 2] >= -1e-9).all(axis=(1, 2))
@@ -149,7 +149,7 @@ def allowed(scenes: Floats) -> NDArray[np.bool_]:
 
 
 def supported(scenes: Floats, flies: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which objects (n, 2) fly, stand on the floor or on the other one, or lean on it.
+    """Mask of the objects (n, 2) that fly, stand on the floor or on the other one, or lean on it.
 
     An object stands on the floor if its lowest point is there and one of its axes is upright; it leans if that point
     is on the floor and it touches the other. It stands on the other one if an axis is upright, they touch, its lowest
@@ -177,7 +177,7 @@ def margin(predicate: str, scenes: Floats, observers: Floats, worst: str) -> Arr
 
 
 def truth(scenes: Floats, observers: Floats) -> NDArray[np.bool_]:
-    """Which predicates hold, (n, views, 30), of scenes (n, 2, 19) for observers (n, views, 9)."""
+    """Mask of the predicates that hold, (n, views, 30), of scenes (n, 2, 19) for observers (n, views, 9)."""
     out = np.empty((*observers.shape[:2], len(PREDICATES)), bool)
     out[:] = (predicates.margins(scenes, observers[:, 0]) > 0)[:, None]
     names = [name for name in PREDICATES if frame(name) == OBSERVER]
@@ -190,7 +190,7 @@ def truth(scenes: Floats, observers: Floats) -> NDArray[np.bool_]:
 def accepted(
     predicate: str, scenes: Floats, flies: NDArray[np.bool_], observers: Floats, demands: Demands
 ) -> NDArray[np.bool_]:
-    """Which scenes (n,) are positives: the margin is reached, everything is supported, nothing penetrates."""
+    """Mask of the scenes (n,) that are positives: margin reached, everything supported, nothing penetrating."""
     good = margin(predicate, scenes, observers, "least") >= demands.margin
     good[good] = allowed(scenes[good])
     good[good] = supported(scenes[good], flies[good]).all(axis=1)
@@ -240,7 +240,7 @@ def contrast(
 def _changed(
     predicate: str, before: Floats, after: Floats, row: NDArray[np.int64], observers: Floats
 ) -> NDArray[np.bool_]:
-    """Which other predicates (m, 30) differ, in any view, between scenes ``before[row]`` and ``after`` (m, 2, 19)."""
+    """Mask (m, 30) of other predicates that differ, in any view, between ``before[row]`` and ``after`` (m, 2, 19)."""
     if not len(row):
         return np.zeros((0, len(PREDICATES)), bool)
     differ = (truth(before, observers)[row] != truth(after, observers[row])).any(axis=1)

@@ -32,7 +32,7 @@ CAPTION = 28  # pixels of height
 
 
 def appearance(pairs: SceneSet, row: int, view: int, seed: int, number: int | None = None) -> Appearance:
-    """How a pair looks from one of its views; ``number`` is its number in the whole set, by default its row."""
+    """Draw the appearance of a pair from one of its views; ``number`` is its number in the set, by default its row."""
     rng = np.random.default_rng([seed, 3, row if number is None else number])
     look = rendering.drawn(pairs.scenes[row], rng)
     return rendering.cleared(look, pairs.scenes[row], pairs.observers[row, view])

@@ -1,4 +1,4 @@
-"""What the rules ask about a batch of scenes, each thing measured once."""
+"""Measurements of a batch of scenes for the rules, each made once."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Facts:
 
     @property
     def tip(self) -> Array:
-        """Where S's tip points, (B, 3); its front where the shape has no tip."""
+        """Direction of S's tip, (B, 3); of its front where the shape has no tip."""
         return self._axis(_TIPS)
 
     @property

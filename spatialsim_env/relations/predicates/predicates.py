@@ -78,5 +78,5 @@ def margin_of(which: ArrayLike, scenes: ArrayLike, observers: ArrayLike | None =
 
 
 def holds(scenes: ArrayLike, observers: ArrayLike) -> NDArray[np.bool_]:
-    """Which of the 30 predicates hold, (B, 30)."""
+    """Mask of the predicates that hold, (B, 30)."""
     return margins(scenes, observers) > 0

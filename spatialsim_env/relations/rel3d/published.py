@@ -276,7 +276,7 @@ def _columns(read: list[records.Record], extras: Iterable[str]) -> tuple[Samples
 
 
 class _Pictures:
-    """Which pictures are there; each folder is listed once."""
+    """Pictures that exist; each folder is listed once."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():

@@ -56,7 +56,7 @@ class Problem:
 
     @property
     def kept(self) -> bool:
-        """Whether the record is among the samples."""
+        """True where the record is among the samples."""
         return self.kind in KEPT
 
     def __str__(self) -> str:
@@ -297,5 +297,5 @@ def members(pair: ArrayLike) -> NDArray[np.int64]:
 
 
 def counted(problems: Sequence[Problem]) -> dict[str, int]:
-    """How many problems there are of each kind."""
+    """Count the problems of each kind."""
     return dict(Counter(problem.kind for problem in problems))

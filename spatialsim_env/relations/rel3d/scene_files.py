@@ -59,7 +59,7 @@ class Thing:
         return np.stack([self.front, np.cross(self.up, self.front), self.up], axis=1)
 
     def mesh_path(self, shapes: str | os.PathLike[str]) -> Path:
-        """Where its mesh is in the folder of shapes."""
+        """Path of its mesh in the folder of shapes."""
         return Path(shapes) / self.dataset / self.id / f"{self.id}.obj"
 
 
@@ -75,7 +75,7 @@ class Annotation:
 
     @property
     def name(self) -> str:
-        """What the names of its pictures begin with: ``records.parsed_name(rgb)[0]``."""
+        """Prefix of the names of its pictures: ``records.parsed_name(rgb)[0]``."""
         return " - ".join([self.relation, *(f"{thing.category}_{thing.id}" for thing in self.things)])
 
     def scene(self, state: str, bounds: ArrayLike) -> NDArray[np.float64]:

@@ -83,7 +83,7 @@ def _pool(split: Split, rng: np.random.Generator) -> _Pool:
 
 
 def _n(share: float, groups: list[Rows]) -> int:
-    """How many groups a share is; rounded down, so that shares that add up to at most 1 never overlap."""
+    """Number of groups of a share; rounded down, so that shares that add up to at most 1 never overlap."""
     return int(share * len(groups) + 1e-9)
 
 

@@ -143,7 +143,7 @@ def to_scenes(vectors: ArrayLike, observers: Floats, kinds: ArrayLike = 0) -> ND
 
 
 def encoded_width(name: str, encoding: str) -> int:
-    """How many numbers a vector of this name has in this encoding.
+    """Width of a vector of this name in this encoding.
 
     Raises:
         ValueError: an unknown name or encoding.
