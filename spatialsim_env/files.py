@@ -33,3 +33,16 @@ def sha256(path: str | os.PathLike[str]) -> str:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
+    """Write a file, whole and on the disk or as it was before; text as UTF-8. Returns its path.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replaced(path) as temporary, temporary.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    return Path(path)

@@ -1,0 +1,24 @@
+"""The studies by name, imported when asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from reward_models.studies.engine.study import Study
+
+STUDIES: dict[str, str] = {}  # module and name of a Study
+
+
+def study(name: str) -> Study[Any, Any]:
+    """The study of a name.
+
+    Raises:
+        ValueError: an unknown name.
+        ImportError: a package that it needs is not installed.
+    """
+    if name not in STUDIES:
+        raise ValueError(f"study is {name!r}; accepted are {', '.join(STUDIES)}")
+    module, _, attribute = STUDIES[name].partition(":")
+    known: Study[Any, Any] = getattr(import_module(module), attribute)
+    return known
