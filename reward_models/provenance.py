@@ -10,11 +10,10 @@ from functools import cache
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-import reward_models
 import spatialsim_env
 
 PACKAGES = ("numpy", "torch", "numba")  # whose versions every stamp holds, beside Python's
-_ROOT = Path(reward_models.__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[1]
 _SOURCES = ("reward_models", "spatialsim_env", ":(exclude)reward_models/hub/weights")  # weights are no code
 
 

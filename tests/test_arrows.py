@@ -35,9 +35,13 @@ ARROWS: dict[str, set[str]] = {
     f"{WORLD}.relations": set(),
     f"{LEARNED}.shares": set(),
     f"{LEARNED}.threads": set(),
+    f"{LEARNED}.provenance": {WORLD},
+    f"{LEARNED}.tables": set(),
     f"{LEARNED}.models": {
         f"{LEARNED}.shares",
         f"{LEARNED}.threads",
+        f"{LEARNED}.provenance",
+        f"{LEARNED}.tables",
         f"{WORLD}.arrangements",
         f"{WORLD}.relations.pairs",
     },
