@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from reward_models import load
-from reward_models.training.protocol import TrainingConfig, train
+from reward_models.training.config import TrainingConfig
+from reward_models.training.protocol import train
 from spatialsim_env.arrangements import goals, negatives, scene
 from spatialsim_env.arrangements.tasks import Discrimination
 

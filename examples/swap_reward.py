@@ -9,7 +9,8 @@ from pathlib import Path
 import gymnasium as gym
 
 from reward_models.agents.policies import ExpertPolicy
-from reward_models.training.protocol import TrainingConfig, train
+from reward_models.training.config import TrainingConfig
+from reward_models.training.protocol import train
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("runs/swap_reward"), help="folder of a network")

@@ -29,7 +29,7 @@ import numpy as np
 
 from reward_models.agents import configs
 from reward_models.agents.configs import AgentConfig
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination
 from spatialsim_env.arrangements.viewer import Viewer
 from spatialsim_env.checks import read_object

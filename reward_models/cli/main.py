@@ -184,7 +184,8 @@ def train(
 ) -> None:
     """Train a network to recognise configurations: the paper's protocol, two epochs at all rotations for matching."""
     from reward_models import models
-    from reward_models.training.protocol import TrainingConfig, read_log
+    from reward_models.training.config import TrainingConfig
+    from reward_models.training.protocol import read_log
     from reward_models.training.protocol import train as train_model
 
     if model not in models.REGISTRY:

@@ -44,7 +44,8 @@ from reward_models.measuring.evaluation import accuracy_by_range, truth_on
 from reward_models.models import checkpoint
 from reward_models.studies.paper import rows
 from reward_models.threads import one_thread
-from reward_models.training.protocol import LOG, read_log
+from reward_models.training.folder import LOG
+from reward_models.training.protocol import read_log
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination
 from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.files import replaced

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_models.training.hardening import HardeningConfig, harden
-from reward_models.training.protocol import TrainingConfig, train
+from reward_models.training.config import TrainingConfig
+from reward_models.training.hardening.config import HardeningConfig
+from reward_models.training.hardening.rounds import harden
+from reward_models.training.protocol import train
 
 
 class Settings(Protocol):

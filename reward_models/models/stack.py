@@ -68,21 +68,8 @@ class Stack:
         return self._networks
 
     def state(self) -> dict[str, Tensor]:
-        """Weights by name, (S, ...) each, and what each network keeps beside them."""
+        """Give the live weights by name, (S, ...) each, and the statistics of each network beside them."""
         kept = {
             f"{place}.{name}": x for place, network in enumerate(self._networks) for name, x in network.named_buffers()
         }
         return self.weights | kept
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take over what ``state`` gave.
-
-        Raises:
-            ValueError: it is of other networks.
-        """
-        own = self.state()
-        if own.keys() != state.keys() or any(own[name].shape != value.shape for name, value in state.items()):
-            raise ValueError("its weights are those of other networks")
-        with torch.no_grad():
-            for name, value in state.items():
-                own[name].copy_(value)

@@ -1,7 +1,7 @@
 """The training protocol of Rel3D: Adam, cross-entropy weighted by predicate, the best epoch of a validation set.
 
 ``train`` fills a folder: ``config.json``, ``log.csv`` (a row an epoch), ``state.safetensors`` (weights, the best ones
-so far, Adam's state and the log, replaced as a whole) and, at the end, ``model.safetensors`` and ``model.json`` with
+so far, Adam's state and the log) and, at the end, ``model.safetensors`` and ``model.json`` with
 the weights of the best epoch in place of the state. Run again, it goes on after the last epoch in the state, and the
 weights are those of a run that was never interrupted, bit for bit: the order of the samples and the crops of pictures
 are functions of (seed, epoch), and learning rate, best epoch and end follow from the log. torch's and numpy's global
@@ -15,39 +15,32 @@ as even as they can be and none is larger than ``batch_size``, so that none is t
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
 import os
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
-from tqdm import tqdm
 
 from reward_models import models
 from reward_models.measuring import relation_accuracy
 from reward_models.models import checkpoint
 from reward_models.models.relations.columns import Columns
 from reward_models.threads import one_thread
-from reward_models.training.protocol import CONFIG, LOG, STATE, DamagedState
-from spatialsim_env.checks import is_finite, read_object, require, require_seed, require_whole
-from spatialsim_env.files import replaced
+from reward_models.training import folder as folders
+from reward_models.training.folder import CONFIG, STATE, State
+from spatialsim_env.checks import is_finite, require, require_seed, require_whole
 from spatialsim_env.relations.rel3d.published import Samples, Split, loss_weights
 from spatialsim_env.streams import stream
-
-__all__ = ["DamagedState", "EpochLog", "RelationConfig", "fingerprint", "read_log", "train"]
 
 LONGER = {"boxes2d": 800}  # epochs of models that learn for longer than the others
 
@@ -96,7 +89,7 @@ class RelationConfig:
 
 
 @dataclass(frozen=True)
-class EpochLog:
+class RelationEpoch:
     """One row of the log."""
 
     epoch: int  # from 1
@@ -114,7 +107,7 @@ def train(
     device: torch.device | str = "cpu",
     pictures: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
-    on_epoch: Callable[[EpochLog], None] | None = None,
+    on_epoch: Callable[[RelationEpoch], None] | None = None,
     keep_every: float = 0.0,
 ) -> Any:
     """Train a relation model into a folder, or go on where an earlier run of the same configuration stopped.
@@ -139,17 +132,13 @@ def train(
     return _Run(config, split, Path(folder), torch.device(device), pictures).run(progress, on_epoch, keep_every)
 
 
-def read_log(folder: str | os.PathLike[str]) -> list[EpochLog]:
-    """The rows of a training folder's log."""
-    with open(Path(folder) / LOG, newline="") as file:
-        return [
-            EpochLog(int(row["epoch"]), *(float(row[column.name]) for column in fields(EpochLog)[1:]))
-            for row in csv.DictReader(file)
-        ]
+def read_log(folder: str | os.PathLike[str]) -> list[RelationEpoch]:
+    """Read the log of a training folder."""
+    return folders.read_log(folder, RelationEpoch)
 
 
 def fingerprint(samples: Samples) -> str:
-    """Hexadecimal SHA-256 of what models may see of samples, their labels and their pairs."""
+    """Compute the SHA-256 (hexadecimal) of samples as models may see them, their labels and their pairs."""
     digest = hashlib.sha256()
     columns = (samples.predicate, samples.subject, samples.object, samples.label, samples.boxes, samples.picture_size)
     for column in (*columns, samples.pair, *(samples.vectors[name] for name in sorted(samples.vectors))):
@@ -160,12 +149,12 @@ def fingerprint(samples: Samples) -> str:
 
 
 def best_epoch(accuracies: Sequence[float]) -> int:
-    """Place (from 0) of the first highest validation accuracy."""
+    """Find the place (from 0) of the first highest validation accuracy."""
     return int(np.argmax(accuracies))
 
 
 def is_over(config: RelationConfig, accuracies: Sequence[float]) -> bool:
-    """Whether training ends after epochs with these validation accuracies."""
+    """Tell if training ends after epochs with these validation accuracies."""
     done = len(accuracies)
     return done >= config.epochs or (done > 0 and done - 1 - best_epoch(accuracies) >= config.early_stop)
 
@@ -185,78 +174,77 @@ class _Run:
     device: torch.device
     pictures: str | os.PathLike[str] | None
 
-    def run(self, progress: bool | None, on_epoch: Callable[[EpochLog], None] | None, keep_every: float) -> Any:
-        config, said = self.config, self._said()
-        self._refuse_others(said)
+    def run(
+        self, progress: bool | None, on_epoch: Callable[[RelationEpoch], None] | None, keep_every: float
+    ) -> torch.nn.Module:
+        config, settings = self.config, self._settings()
+        folders.refuse_other(self.folder / CONFIG, settings)
         if (self.folder / checkpoint.INFO).exists():
             return checkpoint.load(self.folder).model.to(self.device).eval()
         model = models.create(config.model, settings_of(config, self.split), config.seed).to(self.device)
         data = self._columns(model, self.split.train, learning=True)
         valid = self._columns(model, self.split.valid)
         model.fit_scale(data.to_fit_scale(config.seed))
-        self._claim(said)
+        folders.claim(self.folder / CONFIG, settings)
         optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
         plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", factor=0.5, patience=config.patience)
-        state = _State(model, optimizer)
-        log = state.restore(self.folder / STATE)
+        weights = model.state_dict()  # which training changes in place
+        best = {name: value.clone() for name, value in weights.items()}
+        state = State(self.folder / STATE, _named("model", weights) | _named("best", best), optimizer)
+        log = state.restore(RelationEpoch)
         for row in log:
             plateau.step(row.validation_accuracy)
-        kept = time.perf_counter()
-        with one_thread(), _bar(config, len(log), progress) as bar:
+        saved = time.perf_counter()
+        with one_thread(), folders.progress_bar(config.epochs, len(log), progress) as bar:
             while not is_over(config, _accuracies(log)):
-                row = self._epoch(model, optimizer, data, valid, len(log))
-                log.append(row)
-                plateau.step(row.validation_accuracy)
+                log.append(self._epoch(model, optimizer, data, valid, len(log)))
+                plateau.step(log[-1].validation_accuracy)
                 if best_epoch(_accuracies(log)) == len(log) - 1:
-                    state.remember()
-                over = is_over(config, _accuracies(log))
-                if not over and time.perf_counter() - kept >= keep_every:
-                    state.keep(self.folder / STATE, log)
-                    self._write_log(log)
-                    kept = time.perf_counter()
+                    for name, value in weights.items():
+                        best[name].copy_(value)
+                if not is_over(config, _accuracies(log)) and time.perf_counter() - saved >= keep_every:
+                    state.save(log)
+                    folders.write_log(self.folder, log)
+                    saved = time.perf_counter()
                 bar.update()
-                bar.set_postfix(loss=f"{row.loss:.4f}", validation=f"{row.validation_accuracy:.4f}")
+                bar.set_postfix(loss=f"{log[-1].loss:.4f}", validation=f"{log[-1].validation_accuracy:.4f}")
                 if on_epoch is not None:
-                    on_epoch(row)
-        self._write_log(log)
-        model.load_state_dict(state.best)
-        checkpoint.save(model, self.folder, self._trained_for(said, log))
-        (self.folder / STATE).unlink(missing_ok=True)
+                    on_epoch(log[-1])
+        folders.write_log(self.folder, log)
+        model.load_state_dict(best)
+        checkpoint.save(model, self.folder, self._task(settings["samples"], log))
+        state.file.unlink(missing_ok=True)
         return model.eval()
 
-    def _said(self) -> dict[str, Any]:
-        """What config.json says."""
+    def _settings(self) -> dict[str, Any]:
+        """Entries of config.json."""
         parts = {"train": self.split.train, "valid": self.split.valid}
         for name, part in parts.items():
             if len(part) < 2:
                 raise ValueError(f"{name} has {len(part)} samples; accepted are splits with some in train and in valid")
         return self.config.to_json() | {"samples": {name: fingerprint(part) for name, part in parts.items()}}
 
-    def _refuse_others(self, said: dict[str, Any]) -> None:
-        file = self.folder / CONFIG
-        if not file.exists() or (theirs := read_object(file)) == said:
-            return
-        keys = sorted(key for key in said | theirs if said.get(key) != theirs.get(key))
-        changes = ", ".join(f"{key}: {theirs.get(key)!r} there, {said.get(key)!r} now" for key in keys)
-        raise ValueError(f"{self.folder} holds another training run ({changes}); give another folder or remove it")
-
-    def _claim(self, said: dict[str, Any]) -> None:
-        if not (self.folder / CONFIG).exists():
-            with replaced(self.folder / CONFIG) as temporary:
-                temporary.write_text(json.dumps(said, indent=2) + "\n")
-
     def _columns(self, model: Any, samples: Samples, learning: bool = False) -> Columns:
         return Columns.of(model, samples, self.device, self.pictures, self.config.pixels, learning=learning)
 
     def _epoch(
         self, model: Any, optimizer: torch.optim.Optimizer, data: Columns, valid: Columns, epoch: int
-    ) -> EpochLog:
-        """One pass over the data in the order of (seed, epoch)."""
-        config, start = self.config, time.perf_counter()
-        rate = float(optimizer.param_groups[0]["lr"])
-        of_predicate = torch.from_numpy(loss_weights(self.split.train, len(self.split.predicates))).float()
-        of_predicate = of_predicate.to(self.device)
-        label = torch.from_numpy(self.split.train.label).float().to(self.device)
+    ) -> RelationEpoch:
+        """Pass over the data in the order of (seed, epoch)."""
+        start, rate = time.perf_counter(), float(optimizer.param_groups[0]["lr"])
+        loss = self._descend(model, optimizer, data, epoch)
+        if not math.isfinite(loss):
+            raise FloatingPointError(f"the loss of epoch {epoch + 1} is {loss}")
+        seconds = time.perf_counter() - start
+        right = relation_accuracy.right(relation_accuracy.logits(model, valid.parts()), self.split.valid.label)
+        accuracy = relation_accuracy.accuracy(right, self.split.valid.predicate, len(self.split.predicates)).mean
+        return RelationEpoch(epoch + 1, loss, accuracy, rate, seconds)
+
+    def _descend(self, model: Any, optimizer: torch.optim.Optimizer, data: Columns, epoch: int) -> float:
+        """Train on every sample once; returns the mean loss."""
+        config, train = self.config, self.split.train
+        of_predicate = torch.from_numpy(loss_weights(train, len(self.split.predicates))).float().to(self.device)
+        label = torch.from_numpy(train.label).float().to(self.device)
         order = stream(config.seed, f"relations/order/{epoch}").permutation(len(data))
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         model.train()
@@ -269,90 +257,29 @@ class _Run:
             loss.backward()
             optimizer.step()
             total += loss.detach() * len(rows)
-        loss_of_epoch = float(total) / len(data)
-        if not math.isfinite(loss_of_epoch):
-            raise FloatingPointError(f"the loss of epoch {epoch + 1} is {loss_of_epoch}")
-        seconds = time.perf_counter() - start
-        found = relation_accuracy.logits(model, valid.parts())
-        right = relation_accuracy.right(found, self.split.valid.label)
-        accuracy = relation_accuracy.accuracy(right, self.split.valid.predicate, len(self.split.predicates)).mean
-        return EpochLog(epoch + 1, loss_of_epoch, accuracy, rate, seconds)
+        return float(total) / len(data)
 
-    def _trained_for(self, said: dict[str, Any], log: list[EpochLog]) -> dict[str, Any]:
-        """What model.json says of the training; the names are those behind the class indices."""
+    def _task(self, samples: dict[str, str], log: list[RelationEpoch]) -> dict[str, Any]:
+        """Entries of model.json about the training; the names are those behind the class indices."""
         return {
             "name": "relations",
             "training": self.config.to_json(),
-            "samples": said["samples"],
+            "samples": samples,
             "data": self.split.name,
             "predicates": list(self.split.predicates),
             "objects": list(self.split.objects),
             "best_epoch": best_epoch(_accuracies(log)) + 1,
         }
 
-    def _write_log(self, log: list[EpochLog]) -> None:
-        with replaced(self.folder / LOG) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, [column.name for column in fields(EpochLog)])
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in log)
-
 
 def batches(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    """The order cut into as few parts as ``size`` allows, as even as they can be."""
+    """Cut the order into as few parts as ``size`` allows, as even as they can be."""
     return np.array_split(order, math.ceil(len(order) / size))
 
 
-class _State:
-    """Network, its best weights so far and optimiser, to a file and back."""
-
-    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self.model, self.optimizer = model, optimizer
-        self.best: dict[str, Tensor] = {}
-        self.remember()
-
-    def remember(self) -> None:
-        """Take the present weights for the best ones."""
-        self.best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-
-    def keep(self, file: Path, log: Sequence[EpochLog]) -> None:
-        """Write all of it; the log goes with it, so that they never disagree for long."""
-        tensors = {f"model.{name}": value.detach().contiguous() for name, value in self.model.state_dict().items()}
-        tensors |= {f"best.{name}": value.contiguous() for name, value in self.best.items()}
-        for index, values in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam.{index}.{key}": value.contiguous() for key, value in values.items()}
-        with replaced(file) as temporary:
-            metadata = {"log": json.dumps([asdict(row) for row in log])}
-            temporary.write_bytes(safetensors.torch.save(tensors, metadata))
-
-    def restore(self, file: Path) -> list[EpochLog]:
-        """Bring all to where the file was written; returns the log up to there."""
-        if not file.exists():
-            return []
-        try:
-            with safe_open(file, "pt") as stored:
-                log = [EpochLog(**row) for row in json.loads(stored.metadata()["log"])]
-                tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-            adam: dict[int, dict[str, Tensor]] = {}
-            for name in [name for name in tensors if name.startswith("adam.")]:
-                _, index, key = name.split(".")
-                adam.setdefault(int(index), {})[key] = tensors.pop(name)
-            self.model.load_state_dict(_part(tensors, "best."))
-            self.remember()
-            self.model.load_state_dict(_part(tensors, "model."))
-            self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": adam})
-        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise DamagedState(f"{file} is damaged: {error}; remove its folder to start again") from error
-        return log
+def _named(kind: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{kind}.{name}": value for name, value in tensors.items()}
 
 
-def _part(tensors: Mapping[str, Tensor], beginning: str) -> dict[str, Tensor]:
-    return {name.removeprefix(beginning): value for name, value in tensors.items() if name.startswith(beginning)}
-
-
-def _accuracies(log: Sequence[EpochLog]) -> list[float]:
+def _accuracies(log: Sequence[RelationEpoch]) -> list[float]:
     return [row.validation_accuracy for row in log]
-
-
-def _bar(config: RelationConfig, done: int, progress: bool | None) -> Any:
-    shown = sys.stderr.isatty() if progress is None else progress
-    return tqdm(total=config.epochs, initial=done, unit="epoch", disable=not shown)

@@ -9,7 +9,8 @@ import torch
 from reward_models import models
 from reward_models.cli import main
 from reward_models.models import checkpoint
-from reward_models.training.protocol import TrainingConfig, train
+from reward_models.training.config import TrainingConfig
+from reward_models.training.protocol import train
 
 MIXED = TrainingConfig.plain(samples_per_stage=50_000, negative="mixture", validation_samples=1000)
 

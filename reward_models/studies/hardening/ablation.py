@@ -1,7 +1,7 @@
 """What each ingredient of hardening buys: the same network, with one part of the replay more a variant.
 
-A variant is a hardening (``hardening.py``) whose replay holds the parts up to its own; only with "ends" can it be over
-before its last round. ``spatialsim ablation`` runs variants and writes a row each,
+A variant is a hardening (``training.hardening``) whose replay holds the parts up to its own; only with "ends" can it
+be over before its last round. ``spatialsim ablation`` runs variants and writes a row each,
 ``OUT/<model>/<variant>/seed<k>.json``:
 
     id, model, variant, seed
@@ -10,7 +10,7 @@ before its last round. ``spatialsim ablation`` runs variants and writes a row ea
     audit_settings       of the audit
     n_weights            of the network
     seconds, cpu_seconds of the hardening, start included; of this call alone where an earlier one was stopped
-    rounds               logs of the rounds (``hardening.RoundLog``)
+    rounds               logs of the rounds (``rounds.RoundLog``)
     accuracy             {"3-8": {"correct", "total"}, ...} on the benchmark
     thresholds           {"3-8": detection threshold in deviations of the noise, null for never, ...}
     hard_suite           {task: {"3-8": {"correct", "total"}, ...}}; certified where a task has both forms
@@ -35,7 +35,8 @@ from reward_models.measuring import hard_cases
 from reward_models.measuring.evaluation import accuracy_by_range
 from reward_models.models import RewardModel
 from reward_models.studies.paper import rows as benchmark_rows
-from reward_models.training.hardening import PARTS, HardeningConfig, harden, read_rounds
+from reward_models.training.hardening.config import PARTS, HardeningConfig
+from reward_models.training.hardening.rounds import harden, read_rounds
 from spatialsim_env.arrangements.tasks import RANGES
 from spatialsim_env.checks import read_object, require
 from spatialsim_env.files import replaced

@@ -9,7 +9,7 @@ from typing import Any
 
 from reward_models import models
 from reward_models.studies.paper.rows import Row
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.scene import TURN
 
 _OF_THE_SET = ("n_min", "n_max")  # settings that follow from the set a model is trained on

@@ -35,7 +35,8 @@ from reward_models.studies.paper.experiments import DATA_SEED, Cell, RuleCell, T
 from reward_models.studies.paper.rows import Row
 from reward_models.training import stored_sets
 from reward_models.training.config import VALID
-from reward_models.training.protocol import DamagedState, EpochLog, read_logs, train_together
+from reward_models.training.folder import DamagedState
+from reward_models.training.protocol import EpochLog, read_logs, train_together
 from spatialsim_env import streams
 from spatialsim_env.arrangements.datasets import named
 from spatialsim_env.arrangements.datasets.named import set_name

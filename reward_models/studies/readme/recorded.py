@@ -23,7 +23,7 @@ from reward_models.studies.paper import rows, tables
 from reward_models.studies.paper.protocol import title
 from reward_models.studies.paper.summary import Results, published, summarise
 from reward_models.studies.readme import ablation, audit, relations
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[3]
 README, FINDINGS, HARD_SUITE = (ROOT / name for name in ("README.md", "docs/findings.md", "docs/hard_suite.md"))

@@ -33,7 +33,8 @@ from reward_models.studies.rel3d import experiments, rows, test_set
 from reward_models.studies.rel3d.experiments import FULL, Run
 from reward_models.studies.rel3d.rows import Row
 from reward_models.threads import one_thread
-from reward_models.training.rel3d import DamagedState, best_epoch, fingerprint, read_log, train
+from reward_models.training.folder import DamagedState
+from reward_models.training.rel3d import best_epoch, fingerprint, read_log, train
 from spatialsim_env.files import sha256
 from spatialsim_env.relations.rel3d import published
 from spatialsim_env.relations.rel3d.published import SPLITS, Samples, Split

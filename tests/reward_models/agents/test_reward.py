@@ -12,7 +12,7 @@ from reward_models.agents.configs import AgentConfig
 from reward_models.agents.training import load_agent, read_record, train
 from reward_models.judges.learned import LearnedModel, LearnedReward
 from reward_models.models import checkpoint
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 
 CONFIG = AgentConfig(
     "small",

@@ -10,7 +10,7 @@ import pytest
 from reward_models.agents import configs
 from reward_models.cli import demo
 from reward_models.cli.demo import BEST, RANDOM, TRUTH, DemoConfig
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 
 
 def tiny(seed: int = 0) -> DemoConfig:

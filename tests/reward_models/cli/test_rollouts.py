@@ -10,7 +10,8 @@ from reward_models import load, models
 from reward_models.cli import main
 from reward_models.measuring.evaluation import accuracy
 from reward_models.models.checkpoint import read_info
-from reward_models.training.protocol import TrainingConfig, train
+from reward_models.training.config import TrainingConfig
+from reward_models.training.protocol import train
 from spatialsim_env.arrangements.datasets import named, shards
 
 TWO_INPUTS = [name for name, kind in models.REGISTRY.items() if kind.two_inputs]

@@ -28,7 +28,7 @@ from reward_models.judges.learned import LearnedReward, resolve
 from reward_models.measuring import hard_cases
 from reward_models.models import checkpoint
 from reward_models.models.checkpoint import CheckpointError
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 from spatialsim_env import testing
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination

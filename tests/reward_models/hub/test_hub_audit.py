@@ -14,7 +14,7 @@ from reward_models.cli.main import app
 from reward_models.hub import build, recipes, verify
 from reward_models.hub.targets import card_targets
 from reward_models.judges import shipped
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.tasks import RANGES
 
 SMALL = TrainingConfig.plain(samples_per_stage=2048, epochs_per_stage=1, validation_samples=64)

@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv
 import spatialsim_env
 from reward_models import models
 from reward_models.models import checkpoint
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.scene import N_FEATURES
 from spatialsim_env.testing import assert_environment
 

@@ -21,7 +21,8 @@ from reward_models.measuring.evaluation import accuracy, logits
 from reward_models.models import checkpoint
 from reward_models.models.batch import for_model
 from reward_models.threads import one_thread
-from reward_models.training.protocol import TrainingConfig, train
+from reward_models.training.config import TrainingConfig
+from reward_models.training.protocol import train
 from spatialsim_env import testing
 from spatialsim_env.arrangements import similarities
 from spatialsim_env.arrangements.pictures import pictures

@@ -14,9 +14,12 @@ from reward_models.cli import main
 from reward_models.hub.recipes import HARDENED, SHIPPED
 from reward_models.judges.learned import LearnedModel
 from reward_models.studies.hardening import ablation
-from reward_models.training import hardening
-from reward_models.training.hardening import HardeningConfig, harden, labelled, read_rounds, replay_of
-from reward_models.training.protocol import TrainingConfig, read_log
+from reward_models.training.config import TrainingConfig
+from reward_models.training.hardening import rounds
+from reward_models.training.hardening.config import HardeningConfig
+from reward_models.training.hardening.replay import draw_replay, label_ends
+from reward_models.training.hardening.rounds import harden, read_rounds
+from reward_models.training.protocol import read_log
 from spatialsim_env.arrangements import goals, scene, similarities, variants
 from spatialsim_env.arrangements.negatives import Displaced, Redrawn
 from spatialsim_env.arrangements.scene import NOISE, POSITION
@@ -54,7 +57,7 @@ def all_false(config, model, number):
 
 @pytest.fixture
 def never_clean(monkeypatch):
-    monkeypatch.setattr(hardening, "_optimised", all_false)
+    monkeypatch.setattr(rounds, "_optimise", all_false)
 
 
 def test_a_killed_hardening_goes_on_to_the_same_weights(tmp_path, never_clean):
@@ -67,9 +70,9 @@ def test_a_killed_hardening_goes_on_to_the_same_weights(tmp_path, never_clean):
     assert len(read_rounds(tmp_path / "killed")) == 1
     harden(SMALL, tmp_path / "killed")
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
-    rounds = [replace(at, seconds=0) for at in read_rounds(tmp_path / "killed")]
-    assert rounds == [replace(at, seconds=0) for at in read_rounds(tmp_path / "whole")]
-    assert [at.precision for at in rounds] == [0.0, 0.0]
+    logs = [replace(at, seconds=0) for at in read_rounds(tmp_path / "killed")]
+    assert logs == [replace(at, seconds=0) for at in read_rounds(tmp_path / "whole")]
+    assert [at.precision for at in logs] == [0.0, 0.0]
     assert len(read_log(tmp_path / "whole")) == START.n_epochs + SMALL.rounds
 
 
@@ -95,14 +98,14 @@ def test_the_first_round_without_a_false_claim_is_the_last(tmp_path, monkeypatch
         paths = [Path([1], [1.0], [one]) for one in reference]
         yield Ends(reference, reference, np.ones(3), np.ones(3, np.int64), paths)
 
-    monkeypatch.setattr(hardening, "_optimised", all_true)
+    monkeypatch.setattr(rounds, "_optimise", all_true)
     harden(SMALL, tmp_path)
     (log,) = read_rounds(tmp_path)
     assert (log.claims, log.false_claims, log.precision) == (3, 0, 1.0)
 
 
 def test_without_ends_nothing_is_optimised_and_every_round_is_trained(tmp_path, monkeypatch):
-    monkeypatch.setattr(hardening, "_optimised", None)
+    monkeypatch.setattr(rounds, "_optimise", None)
     harden(replace(SMALL, shares={"benchmark": 1.0}), tmp_path)
     assert [(at.claims, at.precision) for at in read_rounds(tmp_path)] == [(0, None)] * SMALL.rounds
 
@@ -118,7 +121,7 @@ def test_labels_of_ends_are_the_truths():
         between = [wrong[0], near[0], goal[0], wrong[0]]
         ends.append(Ends(wrong, goal, np.ones(1), np.ones(1, np.int64), [Path([1] * 4, [0.0] * 4, between)]))
         expected += [bool(goals.achieved(one[None], goal)[0]) for one in (near[0], goal[0], wrong[0])]
-    found = labelled(ends, points=3)
+    found = label_ends(ends, points=3)
     assert found.label.tolist() == expected == [1, 1, 0] * 2
     assert found.target.shape == found.reference.shape == (6, 8, 10)
 
@@ -129,7 +132,7 @@ def test_a_replay_holds_both_labels_equally_often():
     false = false[false.label == 0]
     config = replace(SMALL, samples=400)
     for found in ([], [false]):
-        replay = replay_of(config, 1, found)
+        replay = draw_replay(config, 1, found)
         assert len(replay) == pytest.approx(400, abs=3)
         assert replay.label.mean() == pytest.approx(0.5, abs=0.01)
     kept = {pair.tobytes() for pair in false.reference}

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from reward_models.models import checkpoint
-from reward_models.training import protocol
-from reward_models.training.protocol import CONFIG, LOG, STATE, TrainingConfig, read_log, train
+from reward_models.training import folder, protocol
+from reward_models.training.config import TrainingConfig
+from reward_models.training.folder import CONFIG, LOG, STATE
+from reward_models.training.protocol import read_log, train
 from spatialsim_env.arrangements import tasks
 from spatialsim_env.arrangements.datasets import named
 from spatialsim_env.arrangements.scene import TURN
@@ -84,7 +86,7 @@ def test_killed_while_writing_the_state(tmp_path, monkeypatch):
     """A half-written state never takes the place of a whole one."""
     whole = train(SHORT, tmp_path / "whole")
     calls = []
-    save = protocol.safetensors.torch.save
+    save = folder.safetensors.torch.save
 
     def failing(*args):
         calls.append(0)
@@ -92,7 +94,7 @@ def test_killed_while_writing_the_state(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return save(*args)
 
-    monkeypatch.setattr(protocol.safetensors.torch, "save", failing)
+    monkeypatch.setattr(folder.safetensors.torch, "save", failing)
     with pytest.raises(KeyboardInterrupt):
         train(SHORT, tmp_path / "parts")
     monkeypatch.undo()

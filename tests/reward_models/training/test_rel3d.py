@@ -16,7 +16,8 @@ from reward_models.models import checkpoint
 from reward_models.models.relations.base import BOTTOM, LEFT, RIGHT, TOP
 from reward_models.models.relations.columns import Columns, Pictures
 from reward_models.training import rel3d
-from reward_models.training.rel3d import DamagedState, RelationConfig, read_log, train
+from reward_models.training.folder import DamagedState
+from reward_models.training.rel3d import RelationConfig, read_log, train
 from spatialsim_env.relations import vocabulary
 from spatialsim_env.relations.rel3d import published
 from spatialsim_env.relations.rel3d.published import SPLITS, balanced_weights

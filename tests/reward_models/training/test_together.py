@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from reward_models.models import checkpoint
-from reward_models.training import protocol
-from reward_models.training.protocol import TrainingConfig, read_log, read_logs, train, train_together
+from reward_models.training.config import TrainingConfig
+from reward_models.training.folder import State
+from reward_models.training.protocol import read_log, read_logs, train, train_together
 from spatialsim_env.arrangements.scene import TURN
 from spatialsim_env.arrangements.tasks import STAGES
 
@@ -50,14 +51,14 @@ def test_each_seed_of_a_pass_has_its_model_and_log(tmp_path):
 
 def test_an_interrupted_pass_ends_with_the_same_bits(tmp_path, monkeypatch):
     whole = train_together(SHORT_TOGETHER, [0, 1], tmp_path / "whole")
-    keep = protocol._keep
+    save = State.save
 
-    def keep_and_stop(file, stack, optimizer, logs):
-        keep(file, stack, optimizer, logs)
+    def save_and_stop(state, logs):
+        save(state, logs)
         if len(logs[0]) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(protocol, "_keep", keep_and_stop)
+    monkeypatch.setattr(State, "save", save_and_stop)
     with pytest.raises(KeyboardInterrupt):
         train_together(SHORT_TOGETHER, [0, 1], tmp_path / "stopped")
     monkeypatch.undo()

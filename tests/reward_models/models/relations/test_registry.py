@@ -17,7 +17,7 @@ from reward_models.models.checkpoint import CheckpointError
 from reward_models.models.relations.base import NEEDS, SHAPES
 from reward_models.models.relations.layers import Scale, queried
 from reward_models.threads import one_thread
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 from spatialsim_env.relations.rel3d import vectors
 
 KINDS = tuple(models.RELATIONS)

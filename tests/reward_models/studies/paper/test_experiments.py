@@ -7,7 +7,7 @@ import pytest
 from reward_models import models
 from reward_models.studies.paper import experiments
 from reward_models.studies.paper.experiments import CELLS, TABLES, RuleCell, TrainedCell, cell_of, select
-from reward_models.training.protocol import TrainingConfig
+from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.datasets import named
 from spatialsim_env.arrangements.scene import TURN
 from spatialsim_env.arrangements.tasks import STAGES

@@ -17,6 +17,7 @@ from reward_models.studies import claims
 from reward_models.studies.paper import experiments, rows, runner
 from reward_models.studies.paper.runner import DONE, FAILED, MISSING, RUNNING, Bench
 from reward_models.training import protocol
+from reward_models.training.folder import STATE, DamagedState, State
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.datasets import named
 
@@ -45,15 +46,15 @@ def without_timings(found):
 
 def stop_after(writes, monkeypatch):
     """Ctrl-C once a state was kept that often."""
-    keep, calls = protocol._keep, []
+    save, calls = State.save, []
 
     def stopping(*arguments):
-        keep(*arguments)
+        save(*arguments)
         calls.append(0)
         if len(calls) == writes:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(protocol, "_keep", stopping)
+    monkeypatch.setattr(State, "save", stopping)
 
 
 def test_rows_of_networks_say_what_the_networks_do(bench):
@@ -140,7 +141,7 @@ def test_an_interrupted_pass_ends_with_the_same_rows(writes, bench, tmp_path, mo
         runner.run(TWO_SETS, bench)
     monkeypatch.undo()
     assert not rows.path_of(bench.results, TWO_SETS).exists()
-    assert (bench.folder(TWO_SETS) / protocol.STATE).exists()
+    assert (bench.folder(TWO_SETS) / STATE).exists()
     runner.run(TWO_SETS, bench)
     assert without_timings(rows.read(bench.results)) == without_timings(rows.read(whole.results))
 
@@ -153,14 +154,14 @@ def test_a_damaged_state_is_begun_again(left, bench, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         runner.run(NETWORK, bench)
     monkeypatch.undo()
-    (bench.folder(NETWORK) / protocol.STATE).write_bytes(left)
+    (bench.folder(NETWORK) / STATE).write_bytes(left)
     assert runner.run(NETWORK, bench).state == DONE
     assert without_timings(rows.read(bench.results)) == without_timings(rows.read(whole.results))
 
 
 def test_a_state_that_is_damaged_again_is_a_failure(bench, monkeypatch):
     def damaged(*_, **__):
-        raise protocol.DamagedState("unreadable")
+        raise DamagedState("unreadable")
 
     monkeypatch.setattr(runner, "train_together", damaged)
     assert runner.run(NETWORK, bench).error.endswith("DamagedState: unreadable")
@@ -220,9 +221,9 @@ def test_a_killed_retry_is_gone_on_with_even_after_a_plain_run(bench, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         runner.run(NETWORK, retry)
     monkeypatch.undo()
-    kept = (bench.folder(NETWORK) / protocol.STATE).read_bytes()
+    kept = (bench.folder(NETWORK) / STATE).read_bytes()
     assert runner.run(NETWORK, bench).state == FAILED
-    assert (bench.folder(NETWORK) / protocol.STATE).read_bytes() == kept
+    assert (bench.folder(NETWORK) / STATE).read_bytes() == kept
     assert runner.run(NETWORK, retry).state == DONE
     assert not bench.folder(NETWORK).exists()
 
@@ -256,7 +257,7 @@ def test_a_full_disk_ends_the_study_without_a_row(where, code, bench, monkeypatc
         except OSError as error:
             raise RuntimeError("the state could not be kept") from error
 
-    part, function = {"state": (protocol, "_keep"), "wrapped": (protocol, "_keep"), "rows": (rows.os, "fsync")}[where]
+    part, function = {"state": (State, "save"), "wrapped": (State, "save"), "rows": (rows.os, "fsync")}[where]
     monkeypatch.setattr(part, function, wrapped if where == "wrapped" else full)
     with pytest.raises(claims.NoSpaceLeft, match="gcn/n5 was run; no row of it was written"):
         runner.run(NETWORK, bench)

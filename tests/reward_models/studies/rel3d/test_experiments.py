@@ -19,6 +19,7 @@ from reward_models.studies.rel3d import experiments, rows, runner, test_set
 from reward_models.studies.rel3d.experiments import Run
 from reward_models.studies.rel3d.runner import Study
 from reward_models.training import rel3d
+from reward_models.training.folder import State
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.predicates.predicates import REGISTRY
@@ -160,14 +161,14 @@ def test_what_another_process_has_claimed_is_left_to_it(here):
 def test_a_killed_run_goes_on_to_the_same_row(here, tmp_path, monkeypatch):
     whole = runner.run(NETWORK, replace(here, results=tmp_path / "whole")).row
     monkeypatch.setattr(runner, "KEEP_EVERY", 0.0)
-    keep = rel3d._State.keep
+    save = State.save
 
     def stopping(*arguments):
-        keep(*arguments)
+        save(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed:
-        killed.setattr(rel3d._State, "keep", stopping)
+        killed.setattr(State, "save", stopping)
         with pytest.raises(KeyboardInterrupt):
             runner.run(NETWORK, here)
     assert runner.state(NETWORK, here.results) == MISSING
