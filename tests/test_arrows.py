@@ -50,7 +50,8 @@ ARROWS: dict[str, set[str]] = {
     f"{LEARNED}.judges": {f"{LEARNED}.models"},
     f"{LEARNED}.agents": {f"{LEARNED}.judges", f"{LEARNED}.training"},
     f"{LEARNED}.auditing": {f"{LEARNED}.agents"},
-    f"{LEARNED}.hub": {f"{LEARNED}.auditing"},
+    f"{LEARNED}.training.hardening": {f"{LEARNED}.auditing"},  # trains on the ends of an audit's optimisers
+    f"{LEARNED}.hub": {f"{LEARNED}.training.hardening"},
     f"{LEARNED}.studies": {f"{LEARNED}.hub", LEARNED},
     f"{LEARNED}.cli": {f"{LEARNED}.studies"},
     f"{LEARNED}.learned_reward": {f"{LEARNED}.judges"},  # the entry point
@@ -60,8 +61,6 @@ PENDING = {  # imports that are still to go
     (f"{WORLD}.core", f"{WORLD}.arrangements"),
     (f"{WORLD}.relations.world", f"{WORLD}.arrangements"),
     (f"{LEARNED}.judges", f"{LEARNED}.measuring"),
-    (f"{LEARNED}.training", f"{LEARNED}.auditing"),
-    (f"{LEARNED}.training", f"{LEARNED}.judges"),
     (f"{LEARNED}.auditing", f"{LEARNED}.studies"),
     (f"{LEARNED}.hub", f"{LEARNED}.studies"),
     (f"{LEARNED}.studies", f"{LEARNED}.cli"),
