@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("matplotlib")
 
 RESULTS = Path(__file__).parents[1] / "results"
+STUDIES = ("agents",)  # on the study engine
 TEXTS = {".md", ".csv"}  # of reports; pictures are of one version of matplotlib
 
 
@@ -23,13 +25,6 @@ def paper(out: Path) -> Iterator[Path]:
     for cell in experiments.CELLS.values():
         if (recorded := rows.of_cell(RESULTS, cell)) is not None:
             yield rows.write(out, cell, recorded)
-
-
-def agents(out: Path) -> Iterator[Path]:
-    from reward_models.studies.agents import rows, runs
-
-    known = runs.runs()
-    return (rows.write(out / "agents", known[row["id"]], row) for row in rows.read(RESULTS / "agents"))
 
 
 def rel3d(out: Path) -> Iterator[Path]:
@@ -53,7 +48,6 @@ def hard_suite(out: Path) -> Iterator[Path]:
 
 FAMILIES: dict[str, tuple[Callable[[Path], Iterator[Path]], str]] = {
     "paper": (paper, "rows/**/*.jsonl"),
-    "agents": (agents, "agents/rows/**/*.json"),
     "rel3d": (rel3d, "rel3d/rows/**/*.jsonl"),
     "relation_agents": (relation_agents, "rel3d/agents/**/*.json"),
     "hard_suite": (hard_suite, "hard/*.json"),
@@ -67,13 +61,6 @@ def paper_report(out: Path) -> str:
     return "report"
 
 
-def agents_report(out: Path) -> str:
-    from reward_models.studies.agents import report
-
-    report.write(RESULTS / "agents", out)
-    return "agents"
-
-
 def rel3d_report(out: Path) -> str:
     from reward_models.studies.rel3d import report
 
@@ -81,7 +68,18 @@ def rel3d_report(out: Path) -> str:
     return "rel3d/report"
 
 
-REPORTS = {"paper": paper_report, "agents": agents_report, "rel3d": rel3d_report}
+def study_report(name: str) -> Callable[[Path], str]:
+    def write(out: Path) -> str:
+        from reward_models.studies.engine import registry, report
+
+        study = registry.study(name)
+        report.write_study(study, study.files.results, out)
+        return os.path.relpath(Path(study.files.results) / study.files.report, "results")
+
+    return write
+
+
+REPORTS = {"paper": paper_report, "rel3d": rel3d_report, **{name: study_report(name) for name in STUDIES}}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -91,6 +89,24 @@ def test_rows_are_written_as_they_were_recorded(family, tmp_path):
     recorded = {path.relative_to(RESULTS): path.read_bytes() for path in RESULTS.glob(pattern)}
     assert set(written) == set(recorded)
     assert [path for path in recorded if written[path] != recorded[path]] == []
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_rows_of_studies_are_written_as_they_were_recorded(name, tmp_path):
+    """To the byte where the recorded entries are those of today, else with the entries that ``upgraded`` adds."""
+    from reward_models.studies.engine import registry, rows
+
+    study = registry.study(name)
+    results = Path(study.files.results)
+    for unit in study.units(False).values():
+        if (recorded := rows.of_unit(study, results, unit)) is not None:
+            text = rows.path_of(study, results, unit).read_text()
+            written = rows.write(study, tmp_path, unit, recorded).read_text()
+            if text != written:
+                one = study.files.form == "object"
+                parts = ([x] if one else x.splitlines() for x in (text, written))
+                old, new = ([json.loads(part) for part in of] for of in parts)
+                assert [study.upgraded(row) for row in old] == new
 
 
 @pytest.mark.parametrize("study", REPORTS)

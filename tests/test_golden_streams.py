@@ -100,7 +100,7 @@ def of_studies() -> dict[str, Any]:
     hardening = [f"{model}/{variant}" for model in recipes.HARDENED for variant in ablation.variants_of(model)]
     return {
         "paper": {**of_names(cells), "version": experiments.VERSION},
-        "agents": {**of_names(list(runs.runs())), "version": runs.VERSION},
+        "agents": {**of_names(list(runs.units())), "version": runs.VERSION},
         "rel3d": {**of_names(list(relations.runs())), "version": relations.VERSION},
         "hard": {**of_names(list(hard_suite.NAMES)), "version": rows.VERSION},
         "hardening": of_names(hardening),

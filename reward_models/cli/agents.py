@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reward_models.cli.agent_study import study_app
-
 if TYPE_CHECKING:
     from reward_models.agents.configs import AgentConfig
 
 app = typer.Typer(no_args_is_help=True, help="Train an agent on any reward, evaluate it by the truth, and watch it.")
-app.add_typer(study_app, name="study")
 
 SCRIPTED = ("random", "expert")  # policies that need no training
 

@@ -1,4 +1,4 @@
-"""The study of agents as data: every run has an id that says what is run, the same on a laptop and a cluster.
+"""Runs of the study of agents as data: an id says what is run, the same on a laptop and a cluster.
 
 - ``rewards/NETWORK``: a network trained on the benchmark, the reward of agents;
 - ``rollouts/NETWORK``: the same network trained on what a random policy and the expert do in the environment;
@@ -6,20 +6,17 @@
 - ``agents/CONFIG/cloned/seedN``: an agent that imitates the expert;
 - ``agents/CONFIG/random`` and ``agents/CONFIG/expert``: policies without training, in the same episodes;
 - ``generalisation/CONFIG/WHERE``: a finished agent where it was not trained, and what the networks say of it there.
-
-A run has one row of results (``study_rows.py``); ``study_runner.py`` makes it, ``study_report.py`` reads all of them.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from reward_models.agents.configs import AgentConfig, by_name
+from reward_models.studies.engine.study import Json, Unit, as_json
 from reward_models.training.config import REDRAWN, TrainingConfig
 from spatialsim_env.arrangements.scene import TURN
 
@@ -71,27 +68,18 @@ _QUICK_AGENT: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Run:
-    """What is done, and how it is called."""
+class AgentUnit(Unit):
+    """A run of the study."""
 
-    id: str
+    def settings(self, run: str) -> Json:
+        """List all that a row says about what was run."""
+        return as_json(self._settings())
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All that a row says about what was run, as JSON gives it back."""
-        values: dict[str, Any] = json.loads(json.dumps(self._said()))
-        return values
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The runs that it builds on."""
-        return ()
-
-    def quick(self) -> Run:
-        """The same in a moment, for tests: too little of everything to learn from."""
+    def quick(self) -> AgentUnit:
+        """Shrink it to a moment, for tests: too little of everything to learn from."""
         raise NotImplementedError
 
-    def _said(self) -> dict[str, Any]:
+    def _settings(self) -> Json:
         raise NotImplementedError
 
 
@@ -106,7 +94,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class NetworkRun(Run):
+class NetworkRun(AgentUnit):
     """A classifier trained on the benchmark, or on rollouts, and tested on both."""
 
     training: TrainingConfig
@@ -114,7 +102,7 @@ class NetworkRun(Run):
     test_samples: int = 10_000  # of the benchmark, per range
     test_episodes: int = 2_000  # of fresh rollouts
 
-    def _said(self) -> dict[str, Any]:
+    def _settings(self) -> Json:
         rollouts = None if self.rollouts is None else asdict(self.rollouts)
         tests = {"test_samples": self.test_samples, "test_episodes": self.test_episodes}
         return {"training": self.training.to_json(), "rollouts": rollouts, **tests}
@@ -130,13 +118,13 @@ def _small(config: AgentConfig) -> AgentConfig:
 
 
 @dataclass(frozen=True)
-class PlayedRun(Run):
+class PlayedRun(AgentUnit):
     """A policy in an environment."""
 
     config: AgentConfig
     episodes: int = EPISODES
 
-    def _said(self) -> dict[str, Any]:
+    def _settings(self) -> Json:
         return {"config": self.config.as_json(), "episodes": self.episodes, "first_episode": FIRST_EPISODE}
 
     def quick(self) -> PlayedRun:
@@ -149,8 +137,8 @@ class PolicyRun(PlayedRun):
 
     policy: str = "random"  # or "expert"
 
-    def _said(self) -> dict[str, Any]:
-        return {**super()._said(), "policy": self.policy}
+    def _settings(self) -> Json:
+        return {**super()._settings(), "policy": self.policy}
 
 
 @dataclass(frozen=True)
@@ -163,8 +151,8 @@ class AgentRun(PlayedRun):
     def needs(self) -> tuple[str, ...]:
         return (f"rewards/{self.reward}",) if self.reward in NETWORKS else ()
 
-    def _said(self) -> dict[str, Any]:
-        return {**super()._said(), "reward": self.reward}
+    def _settings(self) -> Json:
+        return {**super()._settings(), "reward": self.reward}
 
 
 @dataclass(frozen=True)
@@ -174,8 +162,8 @@ class ClonedRun(PlayedRun):
     demonstrations: int = 400  # episodes of the expert
     epochs: int = 20
 
-    def _said(self) -> dict[str, Any]:
-        return {**super()._said(), "demonstrations": self.demonstrations, "epochs": self.epochs}
+    def _settings(self) -> Json:
+        return {**super()._settings(), "demonstrations": self.demonstrations, "epochs": self.epochs}
 
     def quick(self) -> ClonedRun:
         return replace(self, config=_small(self.config), episodes=_FEW, demonstrations=_FEW, epochs=1)
@@ -191,8 +179,8 @@ class TransferRun(PlayedRun):
     def needs(self) -> tuple[str, ...]:
         return (self.agent, *(f"rewards/{name}" for name in NETWORKS))
 
-    def _said(self) -> dict[str, Any]:
-        return {**super()._said(), "agent": self.agent}
+    def _settings(self) -> Json:
+        return {**super()._settings(), "agent": self.agent}
 
 
 def configuration(name: str) -> AgentConfig:
@@ -210,32 +198,32 @@ def _within(config: AgentConfig, options: Mapping[str, Any]) -> AgentConfig:
     return replace(config, env_kwargs={**config.env_kwargs, **options})
 
 
-def runs(quick: bool = False) -> dict[str, Run]:
-    """All runs by id, in the order in which they are worth having; ``quick`` is the small study, for tests."""
+def units(quick: bool = False) -> dict[str, AgentUnit]:
+    """List all runs by id, in the order worth having; ``quick`` is the small study, for tests."""
     configs = {name: configuration(name) for name in TRAINED}
-    found: list[Run] = [NetworkRun(f"rewards/{name}", training) for name, training in NETWORKS.items()]
+    listed: list[AgentUnit] = [NetworkRun(f"rewards/{name}", training) for name, training in NETWORKS.items()]
     for reward in REWARDS:
-        found += [
+        listed += [
             AgentRun(f"agents/{name}/{reward}/seed{seed}", replace(configs[name], seed=seed), reward=reward)
             for name, (rewards, seeds) in TRAINED.items()
             if reward in rewards
             for seed in seeds
         ]
-    found += [ClonedRun(f"agents/{name}/cloned/seed0", configs[name]) for name in CLONED]
-    found += [
+    listed += [ClonedRun(f"agents/{name}/cloned/seed0", configs[name]) for name in CLONED]
+    listed += [
         PolicyRun(f"agents/{name}/{policy}", config, policy=policy)
         for name, config in configs.items()
         for policy in ("random", "expert")
     ]
-    found += _transfers(configs)
-    found += [
+    listed += _transfers(configs)
+    listed += [
         NetworkRun(f"rollouts/{name}", replace(training, negative=REDRAWN), Pairs())
         for name, training in NETWORKS.items()
     ]
-    return {run.id: run.quick() if quick else run for run in found}
+    return {run.id: run.quick() if quick else run for run in listed}
 
 
-def _transfers(configs: Mapping[str, AgentConfig]) -> list[Run]:
+def _transfers(configs: Mapping[str, AgentConfig]) -> list[AgentUnit]:
     few, narrow = configs["discrim_3_5"], configs["discrim_n5_narrow"]
     places = {f"discrim_3_5/n{n}": _within(few, {"n_objects": n}) for n in range(3, 9)}
     for where, unseen in GOALS.items():
@@ -247,25 +235,10 @@ def _transfers(configs: Mapping[str, AgentConfig]) -> list[Run]:
     ]
 
 
-def select(filters: Sequence[str] = (), *, quick: bool = False) -> list[Run]:
-    """The runs that match one of the filters; without filters all of them.
-
-    Args:
-        filters: ids, their beginnings (``agents/discrim_n3``), or globs (``agents/*/sparse/*``).
-
-    Raises:
-        ValueError: a filter that matches nothing.
-    """
-    known = runs(quick)
-    for pattern in filters:
-        if not any(_matches(pattern, run) for run in known):
-            beginnings = dict.fromkeys("/".join(run.split("/")[:2]) for run in known)
-            raise ValueError(
-                f"no run matches {pattern!r}; accepted are ids, their beginnings and globs: {', '.join(beginnings)}"
-            )
-    return [run for name, run in known.items() if not filters or any(_matches(pattern, name) for pattern in filters)]
-
-
-def _matches(pattern: str, run: str) -> bool:
-    pattern = pattern.strip().rstrip("/")
-    return f"{run}/".startswith(f"{pattern}/") or fnmatchcase(run, pattern)
+def group(listed: Mapping[str, AgentUnit]) -> dict[str, list[str]]:
+    """Group runs by configuration, or by kind where they have none."""
+    groups: dict[str, list[str]] = {}
+    for run in listed:
+        parts = run.split("/")
+        groups.setdefault("/".join(parts[: 1 + (parts[0] == "agents")]), []).append(run)
+    return groups

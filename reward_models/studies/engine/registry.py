@@ -7,7 +7,7 @@ from typing import Any
 
 from reward_models.studies.engine.study import Study
 
-STUDIES: dict[str, str] = {}  # module and name of a Study
+STUDIES = {"agents": "reward_models.studies.agents.tables:STUDY"}  # module and name of a Study
 
 
 def study(name: str) -> Study[Any, Any]:

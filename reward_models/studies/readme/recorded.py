@@ -10,19 +10,20 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from reward_models.cli import demo
-from reward_models.studies.agents import report as study_report
-from reward_models.studies.agents import rows as study_rows
+from reward_models.studies.agents import tables as agent_tables
+from reward_models.studies.engine import rows as study_rows
 from reward_models.studies.hard_suite import report as hard_report
 from reward_models.studies.hard_suite import rows as hard_rows
 from reward_models.studies.paper import rows, tables
 from reward_models.studies.paper.protocol import title
 from reward_models.studies.paper.summary import Results, published, summarise
 from reward_models.studies.readme import ablation, audit, relations
+from reward_models.tables import Table
 from reward_models.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[3]
@@ -83,16 +84,14 @@ def _benchmark() -> str:
     return _shown(shown)
 
 
-def _shown(shown: list[tables.Table]) -> str:
+def _shown(shown: Sequence[tables.Table | Table]) -> str:
     return "\n\n".join(f"**{table.title}**\n\n{table.markdown()}\n\n{table.note}" for table in shown)
 
 
 def _agents() -> str:
     """What agents achieve in each configuration, and what they make of each reward."""
-    known = study_report.Results(study_rows.read(AGENTS))
-    if not known.rows:
-        return "No run is recorded yet: `spatialsim agent study run` makes them."
-    return _shown([study_report.configurations(known), study_report.rewards(known)])
+    done = study_rows.read(agent_tables.STUDY, AGENTS).done
+    return _shown([agent_tables.configurations(done), agent_tables.rewards(done)])
 
 
 def _hard_suite() -> str:

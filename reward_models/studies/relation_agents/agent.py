@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from reward_models import provenance
 from reward_models.agents.configs import RELATION, AgentConfig
 from reward_models.agents.evaluation import Evaluation
 from reward_models.agents.evaluation import evaluate as evaluate_agent
@@ -34,7 +35,6 @@ from reward_models.agents.run import learning_curve
 from reward_models.agents.training import STEPS_COLUMN, Agent
 from reward_models.agents.training import train as train_agent
 from reward_models.shares import format_share, share_of, value_of
-from reward_models.studies.agents import rows as study_rows
 from reward_models.studies.paper.tables import Table
 from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.core.rewards import Reward
@@ -158,7 +158,7 @@ def row_of(name: str, agent: Agent, folder: str | os.PathLike[str], episodes: in
     }
     return {
         "id": name,
-        **_made_by(),
+        **provenance.made_by(("gymnasium", "stable-baselines3")),
         "settings": settings,
         "model": record["model"] and {key: record["model"][key] for key in ("kind", "sha256")},
         **{key: record[key] for key in ("steps", "seconds", "cpu_seconds")},
@@ -217,11 +217,6 @@ def _named(record: Row) -> str:
     if record["model"] is None:
         return record["reward"]
     return f"{'/'.join(Path(record['model']['folder']).parts[-2:])}:{record['model']['kind']}"
-
-
-def _made_by() -> Row:
-    found = study_rows.made_by()
-    return {key: found[key] for key in ("package", "commit", "versions", "machine")}
 
 
 def _seed(row: Row) -> int:

@@ -1,4 +1,4 @@
-"""The study of agents as data: what its runs are, and which a filter names."""
+"""Runs of the study of agents, and filters that name them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import math
 import pytest
 
 from reward_models.agents.configs import AgentConfig
-from reward_models.studies.agents import runs as study
+from reward_models.studies.agents import runs
 from reward_models.studies.agents.runs import AgentRun, ClonedRun, NetworkRun, PlayedRun, PolicyRun, TransferRun
+from reward_models.studies.agents.tables import STUDY
+from reward_models.studies.engine.select import select
 from reward_models.training.config import TrainingConfig
 
-RUNS = study.runs()
+RUNS = runs.units()
 
 
 def of(kind):
@@ -50,14 +52,14 @@ def test_the_rest_of_the_study():
         f"{kind}/{name}" for kind in ("rewards", "rollouts") for name in ("mpgnn", "matching")
     }
     assert [run.config.env_kwargs["n_objects"] for run in list(of(TransferRun).values())[:6]] == [3, 4, 5, 6, 7, 8]
-    assert set(study.TARGETS) <= configs
+    assert set(runs.TARGETS) <= configs
 
 
 def test_networks_are_trained_as_the_study_says():
     assert RUNS["rewards/mpgnn"].training == TrainingConfig("mpgnn")
     assert RUNS["rewards/matching"].training == TrainingConfig.plain("matching", negative="mixture")
     for name in ("mpgnn", "matching"):
-        assert (RUNS[f"rewards/{name}"].rollouts, RUNS[f"rollouts/{name}"].rollouts) == (None, study.Pairs())
+        assert (RUNS[f"rewards/{name}"].rollouts, RUNS[f"rollouts/{name}"].rollouts) == (None, runs.Pairs())
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_goals_that_were_not_in_training(where, scale, angle):
 @pytest.mark.parametrize("quick", [False, True])
 def test_what_a_run_builds_on_comes_before_it(quick):
     seen: list[str] = []
-    for name, run in study.runs(quick).items():
+    for name, run in runs.units(quick).items():
         assert run.id == name
         assert set(run.needs) <= set(seen)
         seen.append(name)
@@ -89,29 +91,29 @@ def test_what_a_run_builds_on_comes_before_it(quick):
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_settings_are_json_and_tell_runs_apart(quick):
-    texts = [json.dumps(run.settings, sort_keys=True) for run in study.runs(quick).values()]
+    texts = [json.dumps(run.settings(run.id), sort_keys=True) for run in runs.units(quick).values()]
     assert len(set(texts)) == len(texts)
-    for run in study.runs(quick).values():
-        assert json.loads(json.dumps(run.settings)) == run.settings
+    for run in runs.units(quick).values():
+        assert json.loads(json.dumps(run.settings(run.id))) == run.settings(run.id)
         if isinstance(run, PlayedRun):
-            assert AgentConfig.from_json(run.settings["config"]).as_json() == run.config.as_json()
-            assert run.settings["first_episode"] == 10_000
+            assert AgentConfig.from_json(run.settings(run.id)["config"]).as_json() == run.config.as_json()
+            assert run.settings(run.id)["first_episode"] == 10_000
             assert run.episodes == (4 if quick else 500)
 
 
 def test_filters():
-    assert study.select() == list(RUNS.values())
-    assert [run.id for run in study.select(["agents/discrim_n3/sparse"])] == [
+    assert select(STUDY) == list(RUNS.values())
+    assert [run.id for run in select(STUDY, ["agents/discrim_n3/sparse"])] == [
         f"agents/discrim_n3/sparse/seed{seed}" for seed in range(3)
     ]
-    assert [run.id for run in study.select(["agents/discrim/"])] == [
+    assert [run.id for run in select(STUDY, ["agents/discrim/"])] == [
         "agents/discrim/sparse/seed0",
         "agents/discrim/random",
         "agents/discrim/expert",
     ]
-    assert len(study.select(["agents/*/random", "rewards/mpgnn"], quick=True)) == 11
+    assert len(select(STUDY, ["agents/*/random", "rewards/mpgnn"], quick=True)) == 11
 
 
 def test_unknown_filters_say_what_there_is():
-    with pytest.raises(ValueError, match=r"no run matches 'agents/discrim_n4'.*rewards/matching.*agents/discrim_n3, "):
-        study.select(["rewards", "agents/discrim_n4"])
+    with pytest.raises(ValueError, match=r"no run matches 'agents/discrim_n4'; 'discrim_n4' is unknown.*discrim_n3, "):
+        select(STUDY, ["rewards", "agents/discrim_n4"])

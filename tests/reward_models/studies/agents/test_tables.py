@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from reward_models.shares import pool, share
-from reward_models.studies.agents import report as study_report
-from reward_models.studies.agents import rows as study_rows
-from reward_models.studies.agents import runs as study
-from reward_models.studies.agents.report import Results
-from reward_models.studies.agents.rows import row_of
+from reward_models.studies.agents import runs, tables
 from reward_models.studies.agents.runs import TransferRun
+from reward_models.studies.agents.tables import STUDY
+from reward_models.studies.agents.work import AgentRow
+from reward_models.studies.engine import report, rows
+from reward_models.studies.engine.study import Results
 
-RUNS = study.runs()
+RUNS = runs.units()
 CURVE = [[1_000.0 * k, 0.1 * k, 0.2 if k > 1 else None, -0.9, -0.8] for k in range(1, 6)]
+
+
+def row_of(run, **entries):
+    return AgentRow(run.id, STUDY.stamp(), run.settings(run.id), **entries)
 
 
 def agent(name, success, claimed=None, right=None):
@@ -31,24 +36,29 @@ def agent(name, success, claimed=None, right=None):
 
 def by_hand():
     """Rows of all that the tables show, with one failure and much that is missing."""
-    rows = [agent(f"agents/discrim_n3/sparse/seed{seed}", hits) for seed, hits in enumerate((490, 495, 500))]
-    rows += [agent(f"agents/discrim_n3/matching/seed{seed}", 480) for seed in range(3)]
-    rows += [agent("agents/discrim_n3/mpgnn/seed0", 5, 450, 4), agent("agents/discrim_n3/mpgnn/seed1", 0, 0, 0)]
-    rows += [
+    made = [agent(f"agents/discrim_n3/sparse/seed{seed}", hits) for seed, hits in enumerate((490, 495, 500))]
+    made += [agent(f"agents/discrim_n3/matching/seed{seed}", 480) for seed in range(3)]
+    made += [agent("agents/discrim_n3/mpgnn/seed0", 5, 450, 4), agent("agents/discrim_n3/mpgnn/seed1", 0, 0, 0)]
+    made += [
         agent("agents/pick_place_n3/sparse/seed0", 399),
         row_of(RUNS["agents/discrim_n5/sparse/seed0"], error="E: `no`"),
     ]
-    rows += [agent(f"agents/discrim_n3/{policy}", hits) for policy, hits in (("expert", 500), ("random", 0))]
-    rows.append(agent("agents/discrim_n3/cloned/seed0", 250))
+    made += [agent(f"agents/discrim_n3/{policy}", hits) for policy, hits in (("expert", 500), ("random", 0))]
+    made.append(agent("agents/discrim_n3/cloned/seed0", 250))
     accuracy = {name: share(hits, 100) for name, hits in (("3-8", 98), ("9-20", 90), ("21-30", 80), ("rollouts", 70))}
-    rows += [
+    made += [
         row_of(RUNS[name], accuracy=accuracy, n_weights=1_234, seconds=61.4)
         for name in ("rewards/mpgnn", "rewards/matching", "rollouts/matching")
     ]
     claims = {"matching": {"claimed": share(400, 500), "precision": share(400, 400)}}
     claims["mpgnn"] = {"claimed": share(0, 500), "precision": share(0, 0)}
-    rows.append(agent("generalisation/discrim_3_5/n6", 425) | {"claims": claims})
-    return rows
+    made.append(replace(agent("generalisation/discrim_3_5/n6", 425), claims=claims))
+    return made
+
+
+def done(made):
+    """Rows without an error by id."""
+    return {row.id: row for row in made if row.error is None}
 
 
 def lines(table):
@@ -82,8 +92,8 @@ def test_runs_without_a_trial_do_not_count():
 
 
 def test_configurations():
-    found = {line["configuration"]: line for line in lines(study_report.configurations(Results(by_hand())))}
-    assert found.keys() == study.TRAINED.keys()
+    found = {line["configuration"]: line for line in lines(tables.configurations(done(by_hand())))}
+    assert found.keys() == runs.TRAINED.keys()
     first = found["discrim_n3"]
     assert first["truly achieved"].startswith("0.990 (0.9")
     figures = [first[name] for name in ("agents", "target", "met", "expert", "random", "cloned", "steps", "minutes")]
@@ -96,7 +106,7 @@ def test_configurations():
 
 
 def test_rewards_learned_and_true():
-    found = {(line["configuration"], line["reward"]): line for line in lines(study_report.rewards(Results(by_hand())))}
+    found = {(line["configuration"], line["reward"]): line for line in lines(tables.rewards(done(by_hand())))}
     assert list(found) == [
         (config, reward)
         for config in ("discrim_n3", "discrim_n5")
@@ -114,15 +124,13 @@ def test_rewards_learned_and_true():
 
 
 def test_precision_without_a_claim_is_undefined():
-    known = Results([agent("agents/discrim_n3/mpgnn/seed1", 0, 0, 0)])
-    [line] = [line for line in lines(study_report.rewards(known)) if line["agents"] == "1 of 3"]
+    known = done([agent("agents/discrim_n3/mpgnn/seed1", 0, 0, 0)])
+    [line] = [line for line in lines(tables.rewards(known)) if line["agents"] == "1 of 3"]
     assert (line["precision"], line["points beside the first"]) == ("undefined", "-")
 
 
 def test_generalisation():
-    found = {
-        (line["agent"], line["tested on"]): line for line in lines(study_report.generalisation(Results(by_hand())))
-    }
+    found = {(line["agent"], line["tested on"]): line for line in lines(tables.generalisation(done(by_hand())))}
     assert len(found) == sum(isinstance(run, TransferRun) for run in RUNS.values()) == 10
     line = found["discrim_3_5", "6 objects"]
     assert line["truly achieved"].startswith("0.850 (")
@@ -132,7 +140,7 @@ def test_generalisation():
 
 
 def test_classifiers():
-    found = lines(study_report.classifiers(Results(by_hand())))
+    found = lines(tables.classifiers(done(by_hand())))
     assert [(line["network"], line["trained on"]) for line in found] == [
         (network, source) for network in ("matching", "mpgnn") for source in ("benchmark", "rollouts")
     ]
@@ -144,8 +152,8 @@ def test_classifiers():
 
 def test_the_report_is_written_from_rows_alone_and_again_the_same(tmp_path):
     for row in by_hand():
-        study_rows.write(tmp_path, RUNS[row["id"]], row)
-    path = study_report.write(tmp_path, tmp_path / "out")
+        rows.write(STUDY, tmp_path, RUNS[row.id], [row])
+    path = report.write_study(STUDY, tmp_path, tmp_path / "out")
     text = path.read_text()
     assert f"16 of {len(RUNS)} runs done, 1 failed" in text
     assert "- `agents/discrim_n5/sparse/seed0`: `E: 'no'`" in text
@@ -156,20 +164,20 @@ def test_the_report_is_written_from_rows_alone_and_again_the_same(tmp_path):
     assert written.keys() == {"report.md", "curves.png", *(f"tables/{name}.csv" for name in names)}
     [header, first, *_] = csv.reader(written["tables/configurations.csv"].decode().splitlines())
     assert (header[0], first[0]) == ("configuration", "discrim_n3")
-    study_report.write(tmp_path, path.parent)
+    report.write_study(STUDY, tmp_path, path.parent)
     assert all((path.parent / name).read_bytes() == content for name, content in written.items())
 
 
 def test_without_rows_there_is_a_report_and_no_figure(tmp_path):
     (tmp_path / "curves.png").touch()
-    text = study_report.write(tmp_path, tmp_path).read_text()
+    text = report.write(tables.report(Results({}, False, tuple(RUNS), tmp_path)), tmp_path).read_text()
     assert f"0 of {len(RUNS)} runs done" in text
-    assert "No row has one yet." in text
+    assert report.EMPTY in text
     assert not (tmp_path / "curves.png").exists()
 
 
 def test_learning_curves_show_the_truth_and_what_learned_rewards_say():
-    figure = study_report.curves(Results(by_hand()))
+    figure = tables.draw_curves(done(by_hand()))
     panels = {axes.get_title(): axes for axes in figure.axes if axes.get_title()}
     assert panels.keys() == {"discrim_n3", "pick_place_n3"}
     drawn = [line for line in panels["discrim_n3"].lines if line.get_linewidth() == 1.6]
