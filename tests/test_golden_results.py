@@ -15,7 +15,7 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("matplotlib")
 
 RESULTS = Path(__file__).parents[1] / "results"
-STUDIES = ("agents",)  # on the study engine
+STUDIES = ("agents", "rel3d")  # on the study engine
 TEXTS = {".md", ".csv"}  # of reports; pictures are of one version of matplotlib
 
 
@@ -25,13 +25,6 @@ def paper(out: Path) -> Iterator[Path]:
     for cell in experiments.CELLS.values():
         if (recorded := rows.of_cell(RESULTS, cell)) is not None:
             yield rows.write(out, cell, recorded)
-
-
-def rel3d(out: Path) -> Iterator[Path]:
-    from reward_models.studies.rel3d import experiments, rows
-
-    known = experiments.runs()
-    return (rows.write(out / "rel3d", known[row["id"]], row) for row in rows.read(RESULTS / "rel3d"))
 
 
 def relation_agents(out: Path) -> Iterator[Path]:
@@ -48,7 +41,6 @@ def hard_suite(out: Path) -> Iterator[Path]:
 
 FAMILIES: dict[str, tuple[Callable[[Path], Iterator[Path]], str]] = {
     "paper": (paper, "rows/**/*.jsonl"),
-    "rel3d": (rel3d, "rel3d/rows/**/*.jsonl"),
     "relation_agents": (relation_agents, "rel3d/agents/**/*.json"),
     "hard_suite": (hard_suite, "hard/*.json"),
 }
@@ -59,13 +51,6 @@ def paper_report(out: Path) -> str:
 
     report.write(RESULTS, out)
     return "report"
-
-
-def rel3d_report(out: Path) -> str:
-    from reward_models.studies.rel3d import report
-
-    report.write(RESULTS / "rel3d", out)
-    return "rel3d/report"
 
 
 def study_report(name: str) -> Callable[[Path], str]:
@@ -79,7 +64,7 @@ def study_report(name: str) -> Callable[[Path], str]:
     return write
 
 
-REPORTS = {"paper": paper_report, "rel3d": rel3d_report, **{name: study_report(name) for name in STUDIES}}
+REPORTS = {"paper": paper_report, **{name: study_report(name) for name in STUDIES}}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -94,14 +94,14 @@ def of_studies() -> dict[str, Any]:
     from reward_models.studies.hard_suite import rows
     from reward_models.studies.hardening import ablation
     from reward_models.studies.paper import experiments
-    from reward_models.studies.rel3d import experiments as relations
+    from reward_models.studies.rel3d import runs as relations
 
     cells = [run for cell in experiments.CELLS.values() for run in cell.ids]
     hardening = [f"{model}/{variant}" for model in recipes.HARDENED for variant in ablation.variants_of(model)]
     return {
         "paper": {**of_names(cells), "version": experiments.VERSION},
         "agents": {**of_names(list(runs.units())), "version": runs.VERSION},
-        "rel3d": {**of_names(list(relations.runs())), "version": relations.VERSION},
+        "rel3d": {**of_names(list(relations.units())), "version": relations.VERSION},
         "hard": {**of_names(list(hard_suite.NAMES)), "version": rows.VERSION},
         "hardening": of_names(hardening),
     }

@@ -1,71 +1,40 @@
-"""``spatialsim rel3d``: spatial relations in 3D: make data, train and test models, run the study, write its report."""
+"""``spatialsim rel3d``: spatial relations in 3D: make make data, train and test models."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reward_models.cli.paper import Backend, Device, KeepWeights, Quick, Retry, Slurm, SlurmOptions, options_of
 from reward_models.cli.questions import questions
 from reward_models.cli.relation_agents import agent_app
 from reward_models.cli.relation_audit import audit
 
 if TYPE_CHECKING:
-    from reward_models.studies.rel3d.runner import Outcome
     from spatialsim_env.relations.rel3d.published import Split
 
-rel3d_app = typer.Typer(no_args_is_help=True, help="Relations of two objects in 3D (Rel3D): data, models, the study.")
+rel3d_app = typer.Typer(no_args_is_help=True, help="Relations of two objects in 3D (Rel3D): data and models.")
 rel3d_app.add_typer(agent_app, name="agent")
 rel3d_app.command("audit")(audit)
 rel3d_app.command("questions")(questions)
-
-RESULTS, WORK = Path("results/rel3d"), Path("runs/rel3d")
-QUICK_RESULTS, QUICK_WORK = Path("runs/rel3d-quick/results"), Path("runs/rel3d-quick/work")
 
 Data = Annotated[
     Path, typer.Option(help="A split file, published or generated, or the folder that holds c_0.9_c_0.1.json.")
 ]
 Pictures = Annotated[Path | None, typer.Option(help="Folder of the pictures, for models that see them.")]
-Filters = Annotated[
-    list[str] | None,
-    typer.Option("--filter", help="A run, the beginning of some or a glob: rel3d/relational, 'rel3d/*/full/*'."),
-]
-Results = Annotated[
-    Path | None,
-    typer.Option(help=f"Folder of results and of claims; {RESULTS} by default, {QUICK_RESULTS} with --quick."),
-]
-Work = Annotated[
-    Path | None, typer.Option(help=f"Folder of unfinished runs; {WORK} by default, {QUICK_WORK} with --quick.")
-]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 
 
 def _read(data: Path) -> Split:
-    """A split file; what is odd about it is said on standard error."""
+    """Load a split file; warn of odd records on standard error."""
+    from reward_models.studies.rel3d.work import warn_of_problems
     from spatialsim_env.relations.rel3d import published
 
     split = published.load(data)
-    _tell(split)
+    warn_of_problems(split)
     return split
-
-
-def _tell(split: Split) -> None:
-    """How many records of a file were left out or are odd, by kind, and the first that was left out."""
-    out = [problem for problem in split.problems if not problem.kept]
-    for what, found in (("left out", out), ("kept", [problem for problem in split.problems if problem.kept])):
-        if found:
-            kinds = ", ".join(f"{number:,} {kind}" for kind, number in Counter(x.kind for x in found).items())
-            print(f"{split.name}: odd records that are {what}: {kinds}", file=sys.stderr)
-    if out:
-        print(f"{split.name}: the first: {out[0]}", file=sys.stderr)
-
-
-def _results(quick: bool, results: Path | None) -> Path:
-    return results or (QUICK_RESULTS if quick else RESULTS)
 
 
 @rel3d_app.command("generate")
@@ -158,104 +127,3 @@ def evaluate(
     for name, correct, total in zip(split.predicates, found["correct"], found["total"], strict=True):
         if total:
             print(f"  {name:26} {correct / total:.4f} of {total:,}")
-
-
-@rel3d_app.command("run")
-def run(
-    data: Data,
-    filters: Filters = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(help="Runs at a time, one thread each; by default 1, with ray a run for each CPU.", min=1),
-    ] = None,
-    backend: Backend = "loky",
-    slurm: Slurm = None,
-    slurm_option: SlurmOptions = None,
-    pictures: Pictures = None,
-    results: Results = None,
-    work: Work = None,
-    device: Device = "cpu",
-    retry: Retry = False,
-    keep_weights: KeepWeights = False,
-    quick: Quick = False,
-) -> None:
-    """Run the study or a part of it. Run again, anywhere, it does what is missing and goes on with what was killed.
-
-    A run writes its row last, to RESULTS/rows. Several processes may run at once: a run is claimed by a file lock in
-    RESULTS. Exits with 1 if a run failed, now or before.
-    """
-    from reward_models.studies.paper import launch
-    from reward_models.studies.paper.runner import FAILED
-    from reward_models.studies.rel3d import experiments, runner
-
-    if slurm is not None and (jobs is not None or backend != "loky"):
-        raise ValueError("--slurm and --jobs or --backend contradict each other; accepted is one of them")
-    if slurm is None and slurm_option:
-        raise ValueError("--slurm-option goes with --slurm alone")
-    at_once = launch.jobs_at_once(jobs, backend)
-    chosen = experiments.select(filters or (), quick=quick)
-    here = runner.Study(
-        data, _results(quick, results), work or (QUICK_WORK if quick else WORK), pictures, device, retry, keep_weights
-    )  # fmt: skip
-    here.check(chosen)
-    _tell(here.split)
-    if slurm is not None:
-        do_all = partial(runner.run_all, here=here)
-        options = options_of(slurm_option or ())
-        submitted = launch.submit_parts(do_all, chosen, slurm, here.work, options, gpu=device.startswith("cuda"))
-        names = ", ".join(str(job.job_id) for job in submitted)
-        print(
-            f"submitted {len(submitted)} jobs for {len(chosen)} runs: {names}; logs in {here.work / launch.SUBMITTED}"
-        )
-        return
-    do = partial(runner.run, here=here)
-    alone = partial(runner.run, here=here, progress=None)
-    ended = map(alone, chosen) if at_once == 1 else launch.in_parallel(do, chosen, at_once, backend)
-    if launch.told(ended, len(chosen), _figures)[FAILED]:
-        raise typer.Exit(1)
-
-
-def _figures(outcome: Outcome) -> str:
-    """What a run found."""
-    row = outcome.row
-    assert row is not None
-    test, epochs = row["accuracy"]["test"], len(row["log"])
-    said = f"accuracy {test['mean']:.4f}" + ("" if test["pair_mean"] is None else f", pairs {test['pair_mean']:.4f}")
-    time = f"{epochs} epochs, {outcome.seconds:.0f} s" if outcome.new else "there already"
-    return f"{said}, {time}"
-
-
-@rel3d_app.command("list")
-def list_runs(
-    filters: Filters = None,
-    results: Results = None,
-    each: Annotated[bool, typer.Option("--runs", help="A line for each run, too.")] = False,
-    quick: Quick = False,
-) -> None:
-    """The runs of the study: how many of each model are done, failed, running and missing."""
-    from reward_models.studies.paper.runner import STATES
-    from reward_models.studies.rel3d import experiments, runner
-
-    folder = _results(quick, results)
-    chosen = experiments.select(filters or (), quick=quick)
-    states = {run.id: runner.state(run, folder) for run in chosen}
-    if each:
-        for name, state in states.items():
-            print(f"{name:45} {state}")
-    print(f"{'runs':28}" + "".join(f"{state:>9}" for state in STATES))
-    for variant in (*dict.fromkeys(run.variant for run in chosen), "all"):
-        counts = Counter(states[run.id] for run in chosen if variant in ("all", run.variant))
-        print(f"{variant:28}" + "".join(f"{counts[state]:>9,}" for state in STATES))
-
-
-@rel3d_app.command("report")
-def report(
-    results: Results = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the report; RESULTS/report by default.")] = None,
-    quick: Quick = False,
-) -> None:
-    """Rebuild all tables and figures from the rows of RESULTS."""
-    from reward_models.studies.rel3d import report as writer
-
-    folder = _results(quick, results)
-    print(f"wrote {writer.write(folder, out or folder / 'report', quick=quick)}")

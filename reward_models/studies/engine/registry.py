@@ -7,7 +7,10 @@ from typing import Any
 
 from reward_models.studies.engine.study import Study
 
-STUDIES = {"agents": "reward_models.studies.agents.tables:STUDY"}  # module and name of a Study
+STUDIES = {  # module and name of a Study
+    "agents": "reward_models.studies.agents.tables:STUDY",
+    "rel3d": "reward_models.studies.rel3d.report:REL3D",
+}
 
 
 def study(name: str) -> Study[Any, Any]:

@@ -10,7 +10,7 @@ from reward_models import shares
 from reward_models.auditing import relation_audit
 from reward_models.shares import value_of
 from reward_models.studies.rel3d import report, tables
-from reward_models.studies.rel3d.experiments import VARIANTS
+from reward_models.studies.rel3d.runs import VARIANTS
 from reward_models.studies.relation_agents import agent
 from spatialsim_env.relations.pairs.categories import NAMES
 
@@ -23,8 +23,8 @@ NOTHING = "No run is recorded yet: `{}` makes them."
 def study() -> str:
     """Every model: accuracy on test pairs of our own scenes."""
     if not (RESULTS / "rows").is_dir():
-        return NOTHING.format("spatialsim rel3d run")
-    known = report.read(RESULTS, quick=False)
+        return NOTHING.format("spatialsim study run rel3d")
+    known = report.read(RESULTS)
     header = ["model", "weights", "runs", "accuracy", "95 % interval", "pairs"]
     lines = []
     for name in known.variants:
@@ -32,19 +32,19 @@ def study() -> str:
         lines.append(
             [
                 VARIANTS[name].title,
-                f"{found[0]['n_weights']:,}",
+                f"{found[0].n_weights:,}",
                 str(len(found)),
                 tables.spread(tables.values(found)),
                 tables.bounds(known.interval(name)),
                 tables.spread(tables.values(found, "pair_mean")),
             ]
         )
-    samples = found[0]["data"]["samples"]
+    samples = found[0].data["samples"]
     note = (
         f"{samples['train']:,} training and {samples['test']:,} test samples of scenes of our own. Accuracy: mean over "
         "30 predicates, ± over seeds; pairs: both members right (guessing: 0.25).\nThe relational model is told the "
         f"shapes of the objects, the others are not. Weights: with our {len(NAMES)} categories. "
-        f"Commit {found[0]['commit'][:7]}."
+        f"Commit {(found[0].stamp.commit or '')[:7]}."
     )
     return f"{_markdown(header, lines)}\n\n{note}"
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.measuring.boundaries import Boundaries
-from reward_models.studies.paper.figures import blank_figure
-from reward_models.studies.rel3d.experiments import FULL, KINDS, SHARES, VARIANTS, name_of
-from reward_models.studies.rel3d.tables import Results, margin_bins, values
+from reward_models.studies.rel3d.runs import FULL, KINDS, SHARES, VARIANTS, name_of
+from reward_models.studies.rel3d.tables import Measured, margin_bins, values
+from reward_models.tables import blank_figure
 from spatialsim_env.relations import vocabulary
 
 HOLDS, FAILS = "#2166ac", "#b2182b"
@@ -29,7 +29,7 @@ BOUNDED = ("boxes2d", "mlp_raw", "mlp_raw_6d", "mlp_aligned_512", "mlp_aligned_5
 _MOST_LOGIT = 4.0  # end of the scale of boundaries
 
 
-def efficiency(results: Results) -> Any | None:
+def efficiency(results: Measured) -> Any | None:
     """Accuracy by number of training samples, contrastive and not, a line a model, with the deviation over runs."""
     lines = {}
     for name, variant in VARIANTS.items():
@@ -46,7 +46,7 @@ def efficiency(results: Results) -> Any | None:
         figure.subplots(1, 2), ("mean", "pair_mean"), (0.5, 0.25), ("accuracy", "both of a pair right"), strict=True
     ):
         for (name, kind), runs in lines.items():
-            sizes = [np.mean([row["data"]["samples"]["train"] for row in found]) for found in runs]
+            sizes = [np.mean([row.data["samples"]["train"] for row in found]) for found in runs]
             means = np.array([np.mean(values(found, key)) for found in runs])
             deviations = np.array([np.std(values(found, key)) for found in runs])
             label = f"{VARIANTS[name].title}, {KINDS[kind]}"
@@ -69,7 +69,7 @@ def efficiency(results: Results) -> Any | None:
     return figure
 
 
-def positions(results: Results) -> Any | None:
+def positions(results: Measured) -> Any | None:
     """Where the subject is from the object in the test samples, in the predicate's own frame, by label."""
     tests = results.tests
     shown = [k for k in range(len(results.predicates)) if (tests.predicate == k).any()]
@@ -94,7 +94,7 @@ def positions(results: Results) -> Any | None:
         axes.set_xlabel(across, fontsize=7, labelpad=1)
         axes.set_ylabel(along, fontsize=7, labelpad=1)
         axes.tick_params(labelsize=6)
-    source = "labels are rules" if results.rows[0]["data"]["rules"] else "labels are human judgements"
+    source = "labels are rules" if results.rows[0].data["rules"] else "labels are human judgements"
     figure.suptitle(
         f"Test samples: centre of the subject from the object's (+), metres; blue where the predicate holds, red where "
         f"it fails; {source}",
@@ -159,7 +159,7 @@ def _panel(axes: Any, file: Boundaries, name: str, height: bool, *, rule: bool =
     return image
 
 
-def disagreement(results: Results) -> Any | None:
+def disagreement(results: Measured) -> Any | None:
     """How often models contradict the rule by its margin, and the accuracy of each model on each predicate."""
     names = results.variants
     if not names:

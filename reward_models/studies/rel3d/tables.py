@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from reward_models import models
 from reward_models.measuring import relation_accuracy
-from reward_models.studies.paper.tables import NONE, Table, number
-from reward_models.studies.rel3d import experiments, rows
-from reward_models.studies.rel3d.experiments import FULL, KINDS, SHARES, STUDY, VARIANTS, name_of
-from reward_models.studies.rel3d.rows import Row
+from reward_models.studies.rel3d import runs, work
+from reward_models.studies.rel3d.runs import FULL, KINDS, SHARES, STUDY, VARIANTS, name_of
 from reward_models.studies.rel3d.test_set import TestSet
+from reward_models.studies.rel3d.work import RelationRow
+from reward_models.tables import NONE, Table, number
 
 COMPARED = (  # (one, other): what is one minus other?
     ("boxes2d", "language_only"),
@@ -39,28 +39,23 @@ MARGIN_BINS = 5  # of equally many samples
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
-    """The rows of a study and its test samples."""
+class Measured:
+    """The rows of the study and its test samples."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[RelationRow, ...]
     tests: TestSet
 
     @property
     def predicates(self) -> list[str]:
         """Names by class index."""
-        return self.rows[0]["data"]["predicates"]
+        return self.rows[0].data["predicates"]
 
     @cached_property
-    def failed(self) -> list[Row]:
-        """The rows with an error."""
-        return [row for row in self.rows if row["error"] is not None]
-
-    @cached_property
-    def _by_cell(self) -> dict[tuple[str, str], list[Row]]:
-        found: dict[tuple[str, str], list[Row]] = {}
+    def _by_cell(self) -> dict[tuple[str, str], list[RelationRow]]:
+        found: dict[tuple[str, str], list[RelationRow]] = {}
         for row in self.rows:
-            if row["error"] is None:
-                _, variant, data, _ = row["id"].split("/")
+            if row.error is None:
+                _, variant, data, _ = row.id.split("/")
                 found.setdefault((variant, data), []).append(row)
         return found
 
@@ -69,13 +64,13 @@ class Results:
         """Those with a run on all samples, in the order of the study."""
         return [name for name in VARIANTS if (name, FULL) in self._by_cell]
 
-    def runs(self, variant: str, data: str = FULL) -> list[Row]:
+    def runs(self, variant: str, data: str = FULL) -> list[RelationRow]:
         """The rows without an error of a variant on some data, in the order of seeds."""
         return self._by_cell.get((variant, data), [])
 
     def right(self, variant: str, data: str = FULL) -> NDArray[np.bool_]:
         """Answers (runs, N) to the test samples."""
-        return np.stack([rows.unpacked(row) for row in self.runs(variant, data)])
+        return np.stack([work.unpack_answers(row) for row in self.runs(variant, data)])
 
     def interval(self, variant: str, data: str = FULL) -> tuple[float, float] | None:
         """Of the mean accuracy of its runs."""
@@ -89,14 +84,14 @@ class Results:
 
     def by_predicate(self, variant: str, data: str = FULL) -> NDArray[np.float64]:
         """Mean accuracy (P,) of its runs; nan for a predicate without test samples."""
-        found = [row["accuracy"]["test"] for row in self.runs(variant, data)]
+        found = [row.accuracy["test"] for row in self.runs(variant, data)]
         correct, total = (np.array([row[key] for row in found], float).sum(axis=0) for key in ("correct", "total"))
         return np.divide(correct, total, out=np.full(len(total), np.nan), where=total > 0)
 
 
-def values(found: Iterable[Row], key: str = "mean", part: str = "test") -> list[float]:
+def values(found: Iterable[RelationRow], key: str = "mean", part: str = "test") -> list[float]:
     """Accuracies of runs, those that are known."""
-    return [row["accuracy"][part][key] for row in found if row["accuracy"][part][key] is not None]
+    return [row.accuracy[part][key] for row in found if row.accuracy[part][key] is not None]
 
 
 def spread(found: Sequence[float]) -> str:
@@ -112,7 +107,7 @@ def bounds(found: tuple[float, float] | None, sign: str = "") -> str:
     return NONE if found is None else f"{found[0]:{sign}.3f} to {found[1]:{sign}.3f}"
 
 
-def accuracies(results: Results, data: str = FULL) -> Table:
+def accuracies(results: Measured, data: str = FULL) -> Table:
     """Every model that was trained on all samples, or on some."""
     columns = (
         "model", "weights", "with published classes", "published weights", "runs", "accuracy", "95 % interval", "pairs",
@@ -124,7 +119,7 @@ def accuracies(results: Results, data: str = FULL) -> Table:
         lines.append(
             (
                 VARIANTS[name].title,
-                f"{found[0]['n_weights']:,}",
+                f"{found[0].n_weights:,}",
                 f"{published_size(name):,}",
                 NONE if published is None else f"{published:,}",
                 str(len(found)),
@@ -133,8 +128,8 @@ def accuracies(results: Results, data: str = FULL) -> Table:
                 spread(values(found, "pair_mean")),
                 bounds(results.pair_interval(name, data)),
                 spread(values(found, part="train")),
-                f"{np.median([row['best_epoch'] for row in found]):.0f}",
-                number(float(np.mean([row["seconds"] for row in found])), 0),
+                f"{np.median([row.best_epoch for row in found]):.0f}",
+                number(float(np.mean([row.seconds for row in found])), 0),
             )
         )
     note = (
@@ -143,7 +138,7 @@ def accuracies(results: Results, data: str = FULL) -> Table:
     )
     if data == FULL:
         return Table("accuracies", "Trained on all samples", columns, tuple(lines), note)
-    kind, share = experiments.parsed(data)
+    kind, share = runs.parse_data(data)
     title = f"Trained on {share:.0%} of the groups, {KINDS[kind]}"
     return Table(f"accuracies_{data}", title, columns, tuple(lines), note)
 
@@ -156,7 +151,7 @@ def published_size(variant: str) -> int:
         return models.create(chosen.model, chosen.settings | pixels).n_weights
 
 
-def by_predicate(results: Results) -> Table:
+def by_predicate(results: Measured) -> Table:
     """Accuracy of each model on each predicate."""
     names = results.variants
     found = {name: results.by_predicate(name) for name in names}
@@ -170,7 +165,7 @@ def by_predicate(results: Results) -> Table:
     return Table("by_predicate", "Accuracy by predicate", columns, tuple(lines), "Means over the runs of a model.")
 
 
-def differences(results: Results) -> Table:
+def differences(results: Measured) -> Table:
     """Models against each other, on the same test pairs."""
     lines = []
     for one, other in COMPARED:
@@ -190,7 +185,7 @@ def differences(results: Results) -> Table:
     return Table("differences", "Models against each other", columns, tuple(lines), note)
 
 
-def efficiency(results: Results) -> Table:
+def efficiency(results: Measured) -> Table:
     """Contrastive against non-contrastive training samples, at equal numbers."""
     lines = []
     for name in (name for name, variant in VARIANTS.items() if variant.curves):
@@ -221,11 +216,11 @@ def efficiency(results: Results) -> Table:
     return Table("efficiency", "Contrastive against non-contrastive samples", columns, tuple(lines), note)
 
 
-def _samples(found: Sequence[Row]) -> float:
-    return float(np.mean([row["data"]["samples"]["train"] for row in found]))
+def _samples(found: Sequence[RelationRow]) -> float:
+    return float(np.mean([row.data["samples"]["train"] for row in found]))
 
 
-def margin_bins(results: Results) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+def margin_bins(results: Measured) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
     """Edges of ``MARGIN_BINS`` bins of |margin| with equally many test samples, and each sample's bin (N,).
 
     None where labels are human judgements, of which no margin is known.
@@ -237,7 +232,7 @@ def margin_bins(results: Results) -> tuple[NDArray[np.float64], NDArray[np.int64
     return edges, np.searchsorted(edges[1:-1], margin, side="right")
 
 
-def disagreements(results: Results) -> Table:
+def disagreements(results: Measured) -> Table:
     """Where models and rules disagree: by the rule's margin, and of which kind the mistakes are."""
     found = margin_bins(results)
     if found is None:
@@ -258,32 +253,32 @@ def disagreements(results: Results) -> Table:
     return Table("disagreements", "Where models and rules disagree", columns, tuple(lines), note)
 
 
-def every_run(results: Results) -> Table:
+def every_run(results: Measured) -> Table:
     """Every run, for whoever computes something else."""
     columns = ("id", "train", "valid", "test", "accuracy", "pairs", "weights", "best epoch", "epochs", "s", "error")
     lines = []
     for row in results.rows:
-        known = [str(row["data"]["samples"].get(part, NONE)) for part in ("train", "valid", "test")]
-        test = row["accuracy"].get("test", {"mean": None, "pair_mean": None})
+        known = [str(row.data["samples"].get(part, NONE)) for part in ("train", "valid", "test")]
+        test = row.accuracy.get("test", {"mean": None, "pair_mean": None})
         shares = (number(test["mean"], 4), number(test["pair_mean"], 4))
-        more = tuple(NONE if row[key] is None else str(row[key]) for key in ("n_weights", "best_epoch"))
-        lines.append(
-            (row["id"], *known, *shares, *more, str(len(row["log"])), number(row["seconds"], 1), row["error"] or "")
-        )
+        more = tuple(NONE if value is None else str(value) for value in (row.n_weights, row.best_epoch))
+        lines.append((row.id, *known, *shares, *more, str(len(row.log)), number(row.seconds, 1), row.error or ""))
     return Table("runs", "Every run", columns, tuple(lines))
 
 
-def outstanding(results: Results, quick: bool) -> Table:
+def outstanding(results: Measured, quick: bool) -> Table:
     """What of the study is not there, and why the long runs are not."""
-    done = {row["id"] for row in results.rows}
+    done = {row.id for row in results.rows}
     lines = []
     for name, variant in VARIANTS.items():
-        left = [run for run in experiments.runs(quick).values() if run.variant == name and run.id not in done]
+        left = [run for run in runs.units(quick).values() if run.variant == name and run.id not in done]
         if left:
             pictures = "picture" in models.RELATIONS[variant.model].needs
             why = "too long for two processors" if variant.long else "not run"
             why += ", needs pictures" if pictures else ""
-            command = f"spatialsim rel3d run --filter {STUDY}/{name} --data ..."
+            command = f"spatialsim study run rel3d --filter {STUDY}/{name} --data ..."
             lines.append((variant.title, str(len(left)), why, command))
     columns = ("model", "runs left", "why", "command")
-    return Table("outstanding", "What was not run", columns, tuple(lines))
+    return Table(
+        "outstanding", "What was not run", columns, tuple(lines), "" if lines else "All of the study is there."
+    )

@@ -87,7 +87,7 @@ def read(results: Path, sha256: str) -> TestSet:
     """
     path = path_of(results, sha256)
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; spatialsim rel3d run writes it beside the rows")
+        raise FileNotFoundError(f"{path} does not exist; spatialsim study run rel3d writes it beside the rows")
     try:
         with np.load(path, allow_pickle=False) as file:
             return TestSet(**file)

@@ -1,4 +1,4 @@
-"""``spatialsim rel3d``: data, training, tests, the small study and its report."""
+"""``spatialsim rel3d``, and the small study of its models with its report."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import sys
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from reward_models.cli import main, relations
-from reward_models.studies.rel3d import rows
+from reward_models.studies.rel3d.work import warn_of_problems
 from spatialsim_env.relations.rel3d import published
 from tests.reward_models.relation_splits import split
 
@@ -24,6 +25,13 @@ def spatialsim(monkeypatch, capsys):
         return stopped.value.code or 0, capsys.readouterr().out
 
     return run
+
+
+def study(*arguments) -> str:
+    """Run ``spatialsim study``; returns what it printed."""
+    result = CliRunner().invoke(main.app, ["study", *map(str, arguments)])
+    assert result.exit_code == 0, result.output + str(result.exception)
+    return result.output
 
 
 @pytest.fixture(scope="module")
@@ -46,78 +54,39 @@ def test_train_and_evaluate(spatialsim, data, tmp_path):
     assert "near" in text
 
 
-def test_the_small_study_and_its_report(spatialsim, data, tmp_path):
+def test_the_small_study_and_its_report(data, tmp_path):
     places = ("--quick", "--results", tmp_path / "results")
     chosen = ("--filter", "rel3d/language_only/full/seed[01]", "--filter", "rel3d/relational/full/seed0")
-    run = ("run", "--data", data, *places, "--work", tmp_path / "work", *chosen)
-    code, text = spatialsim(*run)
-    assert code == 0
+    run = ("run", "rel3d", "--data", data, *places, "--work", tmp_path / "work", *chosen)
+    text = study(*run)
     assert "rel3d/language_only/full/seed0: accuracy 0.5000, pairs 0.0000, 2 epochs" in text
     assert text.splitlines()[-1] == "3 done"
-    code, text = spatialsim(*run)
-    assert text.count("there already") == 3
-    code, text = spatialsim("list", *places, "--filter", "rel3d/language_only", "--runs")
-    assert text.splitlines()[0].split() == ["rel3d/language_only/full/seed0", "done"]
+    assert study(*run).count("there already") == 3
+    text = study("status", "rel3d", *places, "--filter", "rel3d/language_only", "--units")
+    assert text.splitlines()[0].split() == ["rel3d/language_only/full/seed0", "1", "done"]
     assert text.splitlines()[-1].split() == ["all", "2", "0", "0", "3"]
-    code, text = spatialsim("report", *places)
-    assert code == 0
-    assert text.strip() == f"wrote {tmp_path / 'results/report/report.md'}"
+    assert study("report", "rel3d", *places).strip() == f"wrote {tmp_path / 'results/report/report.md'}"
     assert "These are rows of the small study" in (tmp_path / "results/report/report.md").read_text()
     assert (tmp_path / "results/report/figures/boundaries_plane.png").exists()
-
-
-def test_a_failure_is_exit_code_1(spatialsim, data, tmp_path, monkeypatch):
-    from reward_models.studies.rel3d import runner
-
-    def failing(*arguments, **more):
-        raise RuntimeError("no memory")
-
-    monkeypatch.setattr(runner, "train", failing)
-    places = ("--quick", "--results", tmp_path / "results", "--work", tmp_path / "work")
-    code, text = spatialsim("run", "--data", data, *places, "--filter", "rel3d/relational/full/seed0")
-    assert code == 1
-    assert "rel3d/relational/full/seed0: failed, RuntimeError: no memory" in text
-
-
-def test_jobs_on_a_cluster(spatialsim, data, tmp_path, monkeypatch):
-    from reward_models.studies.paper import launch
-
-    class Job:
-        job_id = "12_0"
-
-    def submit_parts(do_all, runs, number, work, options, gpu):
-        assert (len(runs), number, options, gpu) == (5, 2, {"timeout_min": 60}, False)
-        assert do_all(runs[:1])[0].state == "done"
-        return [Job()] * number
-
-    monkeypatch.setattr(launch, "submit_parts", submit_parts)
-    places = ("--quick", "--results", tmp_path / "results", "--work", tmp_path / "work")
-    slurm = ("--slurm", 2, "--slurm-option", "timeout_min=60")
-    code, text = spatialsim("run", "--data", data, *places, "--filter", "rel3d/language_only", *slurm)
-    assert code == 0
-    assert text.strip() == f"submitted 2 jobs for 5 runs: 12_0, 12_0; logs in {tmp_path / 'work/slurm'}"
-    assert len(rows.read(tmp_path / "results", quick=True)) == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "--data", "nowhere.json"), "nowhere.json"),
-        (("run", "--data", "DATA", "--filter", "rel3d/cheese"), "no run matches 'rel3d/cheese'"),
-        (("run", "--data", "DATA", "--filter", "rel3d/vtranse"), "vtranse sees pictures; give their folder"),
-        (("run", "--data", "DATA", "--slurm-option", "a=1"), "--slurm-option goes with --slurm alone"),
-        (("run", "--data", "DATA", "--slurm", "1", "--jobs", "2"), "contradict each other"),
-        (("run", "--data", "DATA", "--backend", "dask"), "backend is 'dask'; accepted are loky, ray"),
-        (("train", "mpgnn", "--data", "DATA", "--out", "OUT"), "model is 'mpgnn'; accepted are language_only"),
-        (("train", "drnet", "--data", "DATA", "--out", "OUT"), "drnet sees pictures; give the folder"),
-        (("evaluate", "OUT", "--data", "DATA"), "model.json does not exist"),
-        (("report", "--results", "OUT"), "accepted is a folder that spatialsim rel3d run wrote"),
-        (("generate", "OUT", "--pictures", "large"), "--pictures is 'large'; accepted is WIDTHxHEIGHT"),
+        (("study", "run", "rel3d"), "give it, or the folder that holds c_0.9_c_0.1.json: --data"),
+        (("study", "run", "rel3d", "--data", "nowhere.json"), "nowhere.json"),
+        (("study", "run", "rel3d", "--data", "DATA", "--filter", "rel3d/cheese"), "no run matches 'rel3d/cheese'"),
+        (("study", "run", "rel3d", "--data", "DATA", "--filter", "rel3d/vtranse"), "vtranse sees pictures; give their"),
+        (("rel3d", "train", "mpgnn", "--data", "DATA", "--out", "OUT"), "model is 'mpgnn'; accepted are language_only"),
+        (("rel3d", "train", "drnet", "--data", "DATA", "--out", "OUT"), "drnet sees pictures; give the folder"),
+        (("rel3d", "evaluate", "OUT", "--data", "DATA"), "model.json does not exist"),
+        (("study", "report", "rel3d", "--results", "OUT"), "accepted is a folder that spatialsim study run wrote"),
+        (("rel3d", "generate", "OUT", "--pictures", "large"), "--pictures is 'large'; accepted is WIDTHxHEIGHT"),
     ],
 )
 def test_errors_on_one_line(refusal, data, tmp_path, arguments, message):
     places = {"DATA": str(data), "OUT": str(tmp_path / "out")}
-    assert message in refusal("rel3d", *(places.get(argument, argument) for argument in arguments))
+    assert message in refusal(*(places.get(argument, argument) for argument in arguments))
 
 
 def test_sizes_of_pictures():
@@ -140,5 +109,5 @@ def test_a_generated_set_is_trained_on_and_tested(spatialsim, tmp_path):
 def test_odd_records_are_told(data, capsys):
     split = published.load(data)
     odd = published.records.Problem("train", 3, published.records.NAME, "'x' is not in the file's list")
-    relations._tell(replace(split, problems=(odd,)))
+    warn_of_problems(replace(split, problems=(odd,)))
     assert "left out: 1 unknown object" in capsys.readouterr().err

@@ -8,17 +8,20 @@ import json
 import numpy as np
 import pytest
 
-from reward_models.studies.rel3d import experiments, figures, report, rows, tables, test_set
-from reward_models.studies.rel3d.experiments import Run
-from reward_models.studies.rel3d.rows import Row
-from reward_models.studies.rel3d.tables import Results
+from reward_models.studies.engine import report as shell
+from reward_models.studies.engine import rows
+from reward_models.studies.rel3d import figures, report, runs, tables, test_set
+from reward_models.studies.rel3d.report import REL3D
+from reward_models.studies.rel3d.runs import Run
+from reward_models.studies.rel3d.tables import Measured
+from reward_models.studies.rel3d.work import RelationRow, pack_answers
 from tests.reward_models.relation_splits import PREDICATES, samples
 
 SHA = "0123456789abcdef" * 4
 TEST = samples(30, 2, n_views=2)  # 10 pairs of scenes a predicate, 2 views each: 120 samples
 
 
-def row(run: Run, answered: np.ndarray, **changes) -> Row:
+def row(run: Run, answered: np.ndarray, **changes) -> RelationRow:
     """A row whose answers to the test samples are these."""
     from reward_models.measuring import relation_accuracy
 
@@ -29,9 +32,10 @@ def row(run: Run, answered: np.ndarray, **changes) -> Row:
     }  # fmt: skip
     known = {
         "n_weights": 123, "seconds": 1.5, "best_epoch": 2, "log": [[1, 0.5, 0.6, 0.001, 1], [2, 0.4, 0.7, 0.001, 0.5]],
-        "accuracy": dict.fromkeys(("train", "valid", "test"), measured), "right": rows.packed(answered),
+        "accuracy": dict.fromkeys(("train", "valid", "test"), measured), "right": pack_answers(answered),
     }  # fmt: skip
-    return json.loads(json.dumps(rows.row_of(run, data, **(known | changes))))
+    entries = json.loads(json.dumps({"settings": run.settings(run.id), "data": data, **known, **changes}))
+    return RelationRow(run.id, REL3D.stamp(), **entries)
 
 
 def answers(share: float) -> np.ndarray:
@@ -43,19 +47,19 @@ def answers(share: float) -> np.ndarray:
 @pytest.fixture
 def made(tmp_path):
     """Rows of two models, three seeds each, and of curves, in a folder of results."""
-    runs = experiments.runs()
+    units = runs.units()
     shares = {"language_only": (0.5, 0.5, 0.5), "boxes2d": (0.5, 0.6, 0.7), "relational": (0.9, 0.9, 1.0)}
     for name, of_seeds in shares.items():
         for seed, share in enumerate(of_seeds):
-            run = runs[f"rel3d/{name}/full/seed{seed}"]
-            rows.write(tmp_path, run, row(run, answers(share)))
+            run = units[f"rel3d/{name}/full/seed{seed}"]
+            rows.write(REL3D, tmp_path, run, [row(run, answers(share))])
     for kind, share in (("c", 0.8), ("nc", 0.5)):
         for data in (f"{kind}_0.10", f"{kind}_0.25"):
-            run = runs[f"rel3d/boxes2d/{data}/seed0"]
-            rows.write(tmp_path, run, row(run, answers(share)))
-    failed = runs["rel3d/mlp_raw/full/seed0"]
+            run = units[f"rel3d/boxes2d/{data}/seed0"]
+            rows.write(REL3D, tmp_path, run, [row(run, answers(share))])
+    failed = units["rel3d/mlp_raw/full/seed0"]
     nothing = {"accuracy": {}, "right": None, "log": [], "n_weights": None, "best_epoch": None}
-    rows.write(tmp_path, failed, row(failed, answers(0), error="RuntimeError: no memory", **nothing))
+    rows.write(REL3D, tmp_path, failed, [row(failed, answers(0), error="RuntimeError: no memory", **nothing)])
     test_set.keep(tmp_path, SHA, TEST)
     return tmp_path
 
@@ -113,12 +117,12 @@ def test_disagreements_by_margin_and_label(made):
     assert found["of those that hold"] == found["of those that fail"] == "0.067"
     assert len(table.columns) == 1 + tables.MARGIN_BINS + 2
     human = test_set.TestSet(**(vars(report.read(made).tests) | {"margin": np.full(len(TEST), np.nan)}))
-    assert tables.disagreements(Results(report.read(made).rows, human)).note == "No margins are known."
+    assert tables.disagreements(Measured(report.read(made).rows, human)).note == "No margins are known."
 
 
 def test_nothing_is_passed_over(made):
     known = report.read(made)
-    text = report.write(made, made / "report").read_text()
+    text = shell.write_study(REL3D, made, made / "report").read_text()
     assert "13 runs done, 1 failed" in text
     assert "- `rel3d/mlp_raw/full/seed0`: `RuntimeError: no memory`" in text
     assert "Labels are rules of this project, not human judgements" in text
@@ -126,14 +130,14 @@ def test_nothing_is_passed_over(made):
     assert left["runs left"] == str(2 + 2 * 4 * 5)
     with (made / "report/tables/runs.csv").open() as file:
         listed = list(csv.DictReader(file))
-    assert [line["id"] for line in listed] == [row["id"] for row in known.rows]
+    assert [line["id"] for line in listed] == [row.id for row in known.rows]
     assert (made / "report/index.html").read_text().count("data:image/png;base64,") == 3
 
 
 def test_a_report_is_the_same_again(made):
     files = {}
     for name in ("one", "other"):
-        report.write(made, made / name)
+        shell.write_study(REL3D, made, made / name)
         files[name] = {path.name: path.read_bytes() for path in (made / name).rglob("*.*")}
     assert files["one"] == files["other"]
 
@@ -147,26 +151,26 @@ def test_figures_of_what_is_there(made):
 
 
 def test_without_rows_there_is_no_report(tmp_path):
-    with pytest.raises(FileNotFoundError, match="accepted is a folder that spatialsim rel3d run wrote"):
-        report.write(tmp_path, tmp_path / "report")
-    (tmp_path / rows.FOLDER).mkdir()
+    with pytest.raises(FileNotFoundError, match="accepted is a folder that spatialsim study run wrote"):
+        shell.write_study(REL3D, tmp_path, tmp_path / "report")
+    (tmp_path / "rows").mkdir()
     with pytest.raises(FileNotFoundError, match="holds no rows"):
-        report.write(tmp_path, tmp_path / "report")
+        shell.write_study(REL3D, tmp_path, tmp_path / "report")
 
 
 def test_rows_of_several_files_are_not_mixed(made):
-    run = experiments.runs()["rel3d/relational/full/seed4"]
+    run = runs.units()["rel3d/relational/full/seed4"]
     other = row(run, answers(1))
-    other["data"]["sha256"] = "f" * 64
-    rows.write(made, run, other)
+    other.data["sha256"] = "f" * 64
+    rows.write(REL3D, made, run, [other])
     with pytest.raises(rows.RowError, match="are of different split files"):
         report.read(made)
 
 
 def test_rows_that_are_not_of_the_study_are_refused(made):
-    run = Run("relational", "full", 77)
-    rows.write(made, run, row(run, answers(1)))
-    with pytest.raises(rows.RowError, match="rel3d/relational/full/seed77 is not in the study"):
+    run = Run.of("relational", "full", 77)
+    rows.write(REL3D, made, run, [row(run, answers(1))])
+    with pytest.raises(rows.RowError, match="is not in the study"):
         report.read(made)
     with pytest.raises(rows.RowError, match="epochs is 800 there and 2 in the study"):
-        report.read(made, quick=True)
+        rows.read(REL3D, made, quick=True)

@@ -1,8 +1,7 @@
-"""The study of 3D relations: its ids, and one run: claimed, done, gone on with, its row written last."""
+"""The study of 3D relations: ids, the work of a run and its row, resume after a kill."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +11,15 @@ import pytest
 from reward_models import models
 from reward_models.measuring import boundaries, relation_accuracy
 from reward_models.models import checkpoint
-from reward_models.studies import claims
-from reward_models.studies.paper import launch
-from reward_models.studies.paper.runner import DONE, FAILED, MISSING, RUNNING
-from reward_models.studies.rel3d import experiments, rows, runner, test_set
-from reward_models.studies.rel3d.experiments import Run
-from reward_models.studies.rel3d.runner import Study
+from reward_models.studies.engine import rows
+from reward_models.studies.engine.run import DONE, FAILED, MISSING, run, states
+from reward_models.studies.engine.select import select
+from reward_models.studies.engine.study import as_json
+from reward_models.studies.engine.sweep import Sweep
+from reward_models.studies.rel3d import runs, test_set, work
+from reward_models.studies.rel3d.report import REL3D
+from reward_models.studies.rel3d.runs import Run
+from reward_models.studies.rel3d.work import RelationRow, pack_answers, unpack_answers
 from reward_models.training import rel3d
 from reward_models.training.folder import State
 from spatialsim_env.relations import scene
@@ -26,8 +28,8 @@ from spatialsim_env.relations.predicates.predicates import REGISTRY
 from spatialsim_env.relations.rel3d import published, records
 from tests.reward_models.relation_splits import PREDICATES, samples, split
 
-NETWORK = Run("relational", "full", 0, {"epochs": 2})
-WORDS = Run("language_only", "full", 1, {"epochs": 1})
+NETWORK = Run.of("relational", "full", 0, {"epochs": 2})
+WORDS = Run.of("language_only", "full", 1, {"epochs": 1})
 
 
 @pytest.fixture(scope="module")
@@ -38,29 +40,36 @@ def file(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def here(tmp_path, file) -> Study:
-    return Study(file, tmp_path / "results", tmp_path / "work")
+def here(tmp_path, file) -> Sweep:
+    return Sweep(REL3D, tmp_path / "results", tmp_path / "work", data=file)
+
+
+def row_of(unit, here):
+    """The row of a run; None without one."""
+    made = rows.of_unit(REL3D, here.results, unit)
+    return None if made is None else made[0]
 
 
 def test_ids_and_runs_are_the_same_thing():
-    for name, run in experiments.runs().items():
-        assert run.id == name
-        assert name == f"rel3d/{run.variant}/{run.data}/seed{run.seed}"
-        assert run.settings["training"] == run.config.to_json()
-        assert run.settings == json.loads(json.dumps(run.settings))
-        assert (run.settings["subset"] is None) == (run.data == "full")
+    for name, unit in runs.units().items():
+        settings = unit.settings(unit.id)
+        assert unit.id == name
+        assert name == f"rel3d/{unit.variant}/{unit.data}/seed{unit.seed}"
+        assert settings["training"] == unit.config.to_json()
+        assert settings == as_json(settings)
+        assert (settings["subset"] is None) == (unit.data == "full")
 
 
 def test_the_study_has_all_models_of_the_registry():
-    assert {variant.model for variant in experiments.VARIANTS.values()} == set(models.RELATIONS)
-    whole = [run for run in experiments.select() if run.data == "full"]
+    assert {variant.model for variant in runs.VARIANTS.values()} == set(models.RELATIONS)
+    whole = [run for run in select(REL3D) if run.data == "full"]
     for name in ("language_only", "boxes2d", "mlp_raw", "mlp_raw_noskip", "mlp_raw_6d", "relational"):
         assert [run.seed for run in whole if run.variant == name] == [0, 1, 2, 3, 4]
 
 
 def test_curves_have_four_shares_of_both_kinds_and_five_seeds():
     for name in ("boxes2d", "mlp_raw", "mlp_aligned_512", "relational"):
-        found = [run for run in experiments.select() if run.variant == name and run.data != "full"]
+        found = [run for run in select(REL3D) if run.variant == name and run.data != "full"]
         assert len(found) == 2 * 4 * 5
         assert {run.data for run in found} == {
             f"{kind}_{share}" for kind in ("c", "nc") for share in ("0.05", "0.10", "0.25", "0.40")
@@ -68,12 +77,12 @@ def test_curves_have_four_shares_of_both_kinds_and_five_seeds():
 
 
 def test_the_protocol_of_a_run():
-    config = experiments.runs()["rel3d/boxes2d/full/seed2"].config
+    config = runs.units()["rel3d/boxes2d/full/seed2"].config
     assert (config.epochs, config.batch_size, config.learning_rate, config.seed) == (800, 128, 1e-3, 2)
-    assert experiments.runs()["rel3d/mlp_raw_6d/full/seed0"].config.settings == {"encoding": "6d"}
+    assert runs.units()["rel3d/mlp_raw_6d/full/seed0"].config.settings == {"encoding": "6d"}
 
 
-@pytest.mark.parametrize(("name", "variant"), experiments.VARIANTS.items())
+@pytest.mark.parametrize(("name", "variant"), runs.VARIANTS.items())
 def test_published_weights_are_those_of_our_networks(name, variant):
     """Ours, made for the published 30 predicates and 67 categories, have the published numbers."""
     from reward_models.studies.rel3d.tables import published_size
@@ -88,20 +97,20 @@ def test_published_weights_are_those_of_our_networks(name, variant):
      (["rel3d/drnet"], 1), (["rel3d/drnet_64px"], 2), (["rel3d/*/full/seed0"], 9)],
 )  # fmt: skip
 def test_filters(filters, number):
-    assert len(experiments.select(filters)) == number
+    assert len(select(REL3D, filters)) == number
 
 
 def test_long_runs_are_named_or_left_out():
-    assert not any(run.long for run in experiments.select())
-    assert [run.id for run in experiments.select(["rel3d/mlp_aligned/full"])] == ["rel3d/mlp_aligned/full/seed0"]
-    with pytest.raises(ValueError, match="no run matches 'rel3d/mlpraw'; accepted are ids"):
-        experiments.select(["rel3d/mlpraw"])
+    assert not any(run.long for run in select(REL3D))
+    assert [run.id for run in select(REL3D, ["rel3d/mlp_aligned/full"])] == ["rel3d/mlp_aligned/full/seed0"]
+    with pytest.raises(ValueError, match="no run matches 'rel3d/mlpraw'; 'mlpraw' is unknown"):
+        select(REL3D, ["rel3d/mlpraw"])
 
 
 def test_a_run_has_its_share_of_the_groups():
     """As many samples of both kinds; contrastive ones have pairs, the others do not; the test samples stay."""
     whole = split(90, 30, 12)
-    one, other = (Run("relational", data, 3).split(whole) for data in ("c_0.40", "nc_0.40"))
+    one, other = (Run.of("relational", data, 3).split(whole) for data in ("c_0.40", "nc_0.40"))
     assert len(one.train) == len(other.train) > 0
     assert len(records.members(one.train.pair)) > 0
     for found in (one, other):
@@ -111,56 +120,37 @@ def test_a_run_has_its_share_of_the_groups():
     for group, label in zip(other.train.group.tolist(), other.train.label.tolist(), strict=True):
         labels.setdefault(group, set()).add(label)
     assert all(len(of_group) == 1 for of_group in labels.values())
-    again = Run("mlp_raw", "c_0.40", 3).split(whole)
+    again = Run.of("mlp_raw", "c_0.40", 3).split(whole)
     assert rel3d.fingerprint(again.train) == rel3d.fingerprint(one.train)
-    assert rel3d.fingerprint(Run("mlp_raw", "c_0.40", 4).split(whole).train) != rel3d.fingerprint(one.train)
+    assert rel3d.fingerprint(Run.of("mlp_raw", "c_0.40", 4).split(whole).train) != rel3d.fingerprint(one.train)
 
 
 def test_a_row_says_what_the_network_does(here):
     """Each figure again from the kept weights and the file."""
-    here = replace(here, keep_weights=True)
-    outcome = runner.run(NETWORK, here)
+    here = replace(here, keep=True)
+    outcome = run(NETWORK, here)
     assert (outcome.state, outcome.new) == (DONE, True)
-    row = rows.of_run(here.results, NETWORK)
-    assert row == json.loads(json.dumps(outcome.row))
-    data = published.load(here.file)
-    found = relation_accuracy.of_folder(here.work / "weights" / NETWORK.id, data)
-    assert row["accuracy"]["test"] == json.loads(json.dumps(found))
-    assert set(row["accuracy"]) == {"train", "valid", "test"}
-    right = rows.unpacked(row)
+    row = row_of(NETWORK, here)
+    assert rows.to_json(row) == as_json(rows.to_json(outcome.rows[0]))
+    data = published.load(here.data)
+    folder = here.work / "kept" / NETWORK.id
+    measured = relation_accuracy.of_folder(folder, data)
+    assert row.accuracy["test"] == as_json(measured)
+    assert set(row.accuracy) == {"train", "valid", "test"}
+    right = unpack_answers(row)
     counts = relation_accuracy.accuracy(right, data.test.predicate, len(PREDICATES))
-    assert counts.correct.tolist() == found["correct"]
-    assert row["n_weights"] == checkpoint.load(here.work / "weights" / NETWORK.id).model.n_weights
-    assert row["data"]["samples"] == {"train": 240, "valid": 48, "test": 84}
-    assert row["data"]["rules"] is True
-    assert row["settings"] == NETWORK.settings
-    assert len(row["log"]) == 2
-    assert row["error"] is None
-    for key in ("version", "package", "commit", "versions", "machine", "device", "seconds", "best_epoch"):
-        assert key in row
+    assert counts.correct.tolist() == measured["correct"]
+    assert row.n_weights == checkpoint.load(folder).model.n_weights
+    assert row.data["samples"] == {"train": 240, "valid": 48, "test": 84}
+    assert row.data["rules"] is True
+    assert row.settings == NETWORK.settings(NETWORK.id)
+    assert len(row.log) == 2
+    assert row.error is None
 
 
-def test_a_run_is_done_once_and_its_work_folder_goes(here):
-    assert runner.state(WORDS, here.results) == MISSING
-    runner.run(WORDS, here)
-    assert not here.folder(WORDS).exists()
-    before = rows.path_of(here.results, WORDS).stat().st_mtime_ns
-    again = runner.run(WORDS, here)
-    assert (again.new, again.state) == (False, DONE)
-    assert rows.path_of(here.results, WORDS).stat().st_mtime_ns == before
-    assert runner.state(WORDS, here.results) == DONE
-
-
-def test_what_another_process_has_claimed_is_left_to_it(here):
-    with claims.claim(runner.lock(here.results, WORDS)):
-        assert runner.state(WORDS, here.results) == RUNNING
-        assert runner.run(WORDS, here).state == RUNNING
-    assert runner.run(WORDS, here).state == DONE
-
-
-def test_a_killed_run_goes_on_to_the_same_row(here, tmp_path, monkeypatch):
-    whole = runner.run(NETWORK, replace(here, results=tmp_path / "whole")).row
-    monkeypatch.setattr(runner, "KEEP_EVERY", 0.0)
+def test_a_killed_run_is_resumed_to_the_same_row(here, tmp_path, monkeypatch):
+    [whole] = run(NETWORK, replace(here, results=tmp_path / "whole")).rows
+    monkeypatch.setattr(work, "KEEP_EVERY", 0.0)
     save = State.save
 
     def stopping(*arguments):
@@ -170,13 +160,13 @@ def test_a_killed_run_goes_on_to_the_same_row(here, tmp_path, monkeypatch):
     with monkeypatch.context() as killed:
         killed.setattr(State, "save", stopping)
         with pytest.raises(KeyboardInterrupt):
-            runner.run(NETWORK, here)
-    assert runner.state(NETWORK, here.results) == MISSING
+            run(NETWORK, here)
+    assert states(NETWORK, here) == {NETWORK.id: MISSING}
     assert list(here.folder(NETWORK).glob("state.safetensors"))
-    resumed = runner.run(NETWORK, here).row
+    [resumed] = run(NETWORK, here).rows
     for key in ("accuracy", "right", "best_epoch", "n_weights", "data"):
-        assert resumed[key] == whole[key]
-    assert [line[:-1] for line in resumed["log"]] == [line[:-1] for line in whole["log"]]
+        assert getattr(resumed, key) == getattr(whole, key)
+    assert [line[:-1] for line in resumed.log] == [line[:-1] for line in whole.log]
 
 
 def test_an_exception_is_a_row(here, monkeypatch):
@@ -184,12 +174,12 @@ def test_an_exception_is_a_row(here, monkeypatch):
         raise RuntimeError("the reason\nand more")
 
     with monkeypatch.context() as broken:
-        broken.setattr(runner, "train", failing)
-        outcome = runner.run(WORDS, here)
-    assert (outcome.state, outcome.row["error"]) == (FAILED, "RuntimeError: the reason")
+        broken.setattr(work, "train", failing)
+        outcome = run(WORDS, here)
+    assert (outcome.state, outcome.rows[0].error) == (FAILED, "RuntimeError: the reason")
     assert "in failing" in (here.folder(WORDS) / "error.txt").read_text()
-    assert runner.run(WORDS, here).new is False
-    assert runner.run(WORDS, replace(here, retry=True)).state == DONE
+    assert run(WORDS, here).new is False
+    assert run(WORDS, replace(here, retry=True)).state == DONE
     assert not here.folder(WORDS).exists()
 
 
@@ -197,11 +187,11 @@ def test_damaged_state_is_begun_again(here):
     folder = here.folder(WORDS)
     folder.mkdir(parents=True)
     (folder / "state.safetensors").write_bytes(b"nothing")
-    assert runner.run(WORDS, here).state == DONE
+    assert run(WORDS, here).state == DONE
 
 
 def test_rows_of_other_data_are_refused(here, tmp_path):
-    runner.run(WORDS, here)
+    run(WORDS, here)
     published.write(split(60, 12, 12), tmp_path / "others.json")
     other = replace(here, data=tmp_path / "others.json")
     with pytest.raises(rows.RowError, match="is of another split file \\(scenes, SHA-256"):
@@ -209,17 +199,17 @@ def test_rows_of_other_data_are_refused(here, tmp_path):
 
 
 def test_rows_of_other_runs_are_refused(here):
-    runner.run(WORDS, here)
+    run(WORDS, here)
     longer = replace(WORDS, changes={"epochs": 2})
     with pytest.raises(rows.RowError, match="epochs is 1 there and 2 in the study"):
-        rows.of_run(here.results, longer)
-    path = rows.path_of(here.results, WORDS)
+        row_of(longer, here)
+    path = rows.path_of(REL3D, here.results, WORDS)
     path.write_text(path.read_text().replace('"version": 1', '"version": 99', 1))
     with pytest.raises(rows.RowError, match="is of version 99"):
-        rows.of_run(here.results, WORDS)
+        row_of(WORDS, here)
     path.write_text("{}\n")
     with pytest.raises(rows.RowError, match="lacks id"):
-        rows.of_run(here.results, WORDS)
+        row_of(WORDS, here)
 
 
 def test_what_would_fail_everywhere_is_refused_first(here, tmp_path):
@@ -228,27 +218,18 @@ def test_what_would_fail_everywhere_is_refused_first(here, tmp_path):
     with pytest.raises(ValueError, match="device is 'tpu'"):
         replace(here, device="tpu").check([WORDS])
     with pytest.raises(ValueError, match="drnet sees pictures; give their folder"):
-        here.check([Run("drnet", "full", 0)])
+        here.check([Run.of("drnet", "full", 0)])
     with pytest.raises(FileNotFoundError, match="no folder of pictures"):
-        replace(here, pictures=tmp_path / "none").check([WORDS])
-
-
-def test_runs_of_several_processes(here):
-    """The same through joblib, which sends the study and the runs to its workers."""
-    from functools import partial
-
-    runs = [replace(WORDS, seed=seed) for seed in (0, 1, 2)]
-    found = list(launch.in_parallel(partial(runner.run, here=here), runs, 2))
-    assert {outcome.run for outcome in found} == {run.id for run in runs}
-    assert all(outcome.state == DONE for outcome in found)
+        replace(here, options={"pictures": str(tmp_path / "none")}).check([WORDS])
 
 
 def test_answers_as_text():
     right = np.random.default_rng(0).random(77) < 0.5
-    row = {"id": "x", "right": rows.packed(right), "data": {"samples": {"test": 77}}}
-    assert (rows.unpacked(row) == right).all()
+    data = {"sha256": "", "predicates": [], "samples": {"test": 77}}
+    row = RelationRow("x", REL3D.stamp(), {}, data, accuracy={"test": {}}, right=pack_answers(right))
+    assert (unpack_answers(row) == right).all()
     with pytest.raises(rows.RowError, match="80 answers to 99 test samples"):
-        rows.unpacked(row | {"data": {"samples": {"test": 99}}})
+        unpack_answers(replace(row, data=data | {"samples": {"test": 99}}))
 
 
 def test_positions_of_test_samples():
@@ -270,7 +251,7 @@ def test_positions_are_written_once_and_read(tmp_path):
     found = test_set.read(tmp_path, "ab" * 32)
     assert (found.pair == data.pair).all()
     assert (found.own == test_set.TestSet.of(data).own).all()
-    with pytest.raises(FileNotFoundError, match="spatialsim rel3d run writes it"):
+    with pytest.raises(FileNotFoundError, match="spatialsim study run rel3d writes it"):
         test_set.read(tmp_path, "cd" * 32)
 
 
@@ -288,8 +269,8 @@ def test_boundaries_have_both_sides():
 
 
 def test_boundaries_are_kept_for_models_that_can_have_them(here):
-    runner.run(NETWORK, here)
-    runner.run(replace(WORDS, seed=0), here)
+    run(NETWORK, here)
+    run(Run.of("language_only", "full", 0, {"epochs": 1}), here)
     found = boundaries.read(here.results, ["relational", "language_only"])
     assert list(found) == ["relational"]
     known = [name for name in (*boundaries.PLANE, *boundaries.HEIGHT) if name in PREDICATES]

@@ -1,4 +1,4 @@
-"""The study of 3D relations as data: a run is an id, as ``rel3d/relational/full/seed3``, and an id says what is run.
+"""Runs of the study of 3D relations as data: an id, as ``rel3d/relational/full/seed3``, says what is run.
 
 - ``rel3d/MODEL/full/seedK``: a model trained on all training samples of a split file;
 - ``rel3d/MODEL/c_0.10/seedK``: on a tenth of the groups, contrastive: samples of both labels;
@@ -16,12 +16,11 @@ one, another encoding of angles, smaller pictures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from reward_models import models
+from reward_models.studies.engine.study import Json, Unit
 from reward_models.training.rel3d import RelationConfig
 from spatialsim_env.relations.rel3d import subsets
 from spatialsim_env.relations.rel3d.published import Split
@@ -95,7 +94,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Unit):
     """One model trained on one set of samples, from one seed."""
 
     variant: str  # name in VARIANTS
@@ -103,19 +102,18 @@ class Run:
     seed: int
     changes: dict[str, Any] = field(default_factory=dict)  # to the configuration
 
-    @property
-    def id(self) -> str:
-        """Its name everywhere."""
-        return f"{STUDY}/{self.variant}/{self.data}/seed{self.seed}"
+    @classmethod
+    def of(cls, variant: str, data: str, seed: int, changes: dict[str, Any] | None = None) -> Run:
+        """Make the run with the id of its parts."""
+        return cls(f"{STUDY}/{variant}/{data}/seed{seed}", variant, data, seed, changes or {})
 
     @property
     def long(self) -> bool:
-        """Whether it is too long for two processors."""
         return VARIANTS[self.variant].long
 
     @property
     def sees_pictures(self) -> bool:
-        """Whether its model needs a folder of pictures."""
+        """True where the model needs a folder of pictures."""
         return "picture" in models.RELATIONS[VARIANTS[self.variant].model].needs
 
     @property
@@ -123,79 +121,48 @@ class Run:
         """The configuration of its training."""
         return VARIANTS[self.variant].config(self.seed, **self.changes)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All that a row says about what was run."""
-        found: dict[str, Any] = {"training": self.config.to_json(), "subset": None}
+    def settings(self, run: str) -> Json:
+        subset = None
         if self.data != FULL:
-            kind, share = parsed(self.data)
-            found["subset"] = {"kind": KINDS[kind], "train": share, "valid": VALIDATED, "seed": self.seed}
-        return found
+            kind, share = parse_data(self.data)
+            subset = {"kind": KINDS[kind], "train": share, "valid": VALIDATED, "seed": self.seed}
+        return {"training": self.config.to_json(), "subset": subset}
 
     def split(self, whole: Split) -> Split:
         """What it trains, chooses and tests on, of a split file."""
         if self.data == FULL:
             return whole
-        kind, share = parsed(self.data)
+        kind, share = parse_data(self.data)
         rng = stream(self.seed, "relations/subset")
         contrastive, other = subsets.both_kinds(whole, share, VALIDATED, rng)
         return contrastive if kind == "c" else other
 
 
-def parsed(data: str) -> tuple[str, float]:
-    """Kind and share of "c_0.10"."""
+def parse_data(data: str) -> tuple[str, float]:
+    """Read kind and share of "c_0.10"."""
     kind, _, share = data.partition("_")
     return kind, float(share)
 
 
 def name_of(kind: str, share: float) -> str:
-    """The inverse of ``parsed``."""
+    """Invert ``parse_data``."""
     return f"{kind}_{share:.2f}"
 
 
-def runs(quick: bool = False) -> dict[str, Run]:
-    """All runs by id, in the order in which they are worth having, the long ones last; ``quick`` trains two epochs."""
+def units(quick: bool = False) -> dict[str, Run]:
+    """List all runs by id, in the order worth having, the long ones last; ``quick`` trains two epochs."""
     changes = QUICK if quick else {}
     short = {name: variant for name, variant in VARIANTS.items() if not variant.long}
-    found = [Run(name, FULL, seed, changes) for seed in SEEDS for name, of in short.items() if seed in of.seeds]
-    found += [
-        Run(name, name_of(kind, share), seed, changes)
+    small = [name for name, variant in VARIANTS.items() if variant.pixels == SMALL_PICTURES]
+    parts = [(name, FULL, seed) for seed in SEEDS for name, variant in short.items() if seed in variant.seeds]
+    parts += [
+        (name, name_of(kind, share), seed)
         for seed in SEEDS
         for share in SHARES
-        for name, of in short.items()
-        if of.curves
+        for name, variant in short.items()
+        if variant.curves
         for kind in KINDS
     ]
-    small = [name for name, of in VARIANTS.items() if of.pixels == SMALL_PICTURES]
-    found += [Run(name, QUARTER, seed, changes) for name in small for seed in VARIANTS[name].seeds]
-    found += [Run(name, FULL, seed, changes) for name, of in VARIANTS.items() if of.long for seed in of.seeds]
-    return {run.id: run for run in found}
-
-
-def select(filters: Sequence[str] = (), *, quick: bool = False) -> list[Run]:
-    """The runs that match one of the filters; without filters all that are not too long.
-
-    Args:
-        filters: ids, their beginnings (``rel3d/relational``), or globs (``rel3d/*/full/*``). One that is too long is
-            among them where a filter names its model.
-
-    Raises:
-        ValueError: a filter that matches nothing.
-    """
-    known = runs(quick)
-    for pattern in filters:
-        if not any(_matches(pattern, run) for run in known.values()):
-            raise ValueError(
-                f"no run matches {pattern!r}; accepted are ids, their beginnings and globs, as {STUDY}/relational or "
-                f"'{STUDY}/*/full/*'; models are {', '.join(VARIANTS)}"
-            )
-    if not filters:
-        return [run for run in known.values() if not run.long]
-    return [run for run in known.values() if any(_matches(pattern, run) for pattern in filters)]
-
-
-def _matches(pattern: str, run: Run) -> bool:
-    pattern = pattern.strip().rstrip("/")
-    if run.long and pattern.split("/")[1:2] != [run.variant]:
-        return False
-    return f"{run.id}/".startswith(f"{pattern}/") or fnmatchcase(run.id, pattern)
+    parts += [(name, QUARTER, seed) for name in small for seed in VARIANTS[name].seeds]
+    parts += [(name, FULL, seed) for name, variant in VARIANTS.items() if variant.long for seed in variant.seeds]
+    return {run.id: run for run in (Run.of(*part, changes) for part in parts)}
