@@ -1,4 +1,4 @@
-"""Behaviour cloning: an agent that does what the scripted expert does, without any reward.
+"""Behaviour cloning: an agent learns to act as the scripted expert, without any reward.
 
 The policy is the configuration's own, so a clone says what its network can express, and a training on a reward can be
 held against it. States come from episodes in which the expert acts and, with a fixed probability per step, chance does
@@ -23,13 +23,11 @@ from stable_baselines3.common.logger import CSVOutputFormat
 from torch import Tensor
 from tqdm import tqdm
 
-from reward_models.agents.algorithms import make_model
+from reward_models.agents.agent_policy import observe, world_of
 from reward_models.agents.configs import AgentConfig
-from reward_models.agents.evaluation import evaluate
-from reward_models.agents.policies import observed, world_of
 from reward_models.agents.reward_source import SPARSE
 from reward_models.agents.run import CURVE, Run
-from reward_models.agents.training import Agent, load_agent, make_envs, undisturbed
+from reward_models.agents.training import Agent, complete, load_agent
 from spatialsim_env.arrangements.datasets.rollouts import Policy, Rollouts
 from spatialsim_env.checks import require, require_whole
 
@@ -46,7 +44,7 @@ class Mixture:
 
     @property
     def name(self) -> str:
-        """What it is mixed of."""
+        """Its share of random actions, in words."""
         return f"{self.share} random"
 
     def __call__(
@@ -59,14 +57,14 @@ class Mixture:
 
 
 def demonstrations(config: AgentConfig, episodes: int) -> tuple[dict[str, Tensor], Tensor, np.random.Generator]:
-    """Observations of all steps of some episodes, the expert's actions there, and the generator behind them."""
+    """Play episodes; observations of all their steps, the expert's actions there, and the generator behind them."""
     world = world_of(config)
     expert, chance = world.policy("expert"), world.policy("random")
     mixtures = tuple(Mixture(expert, chance, share) for share in SHARES)
     played, rng = Rollouts(world, mixtures, config.seed, per_shard=episodes).shard("cloning", 0)
     achieved = played.achieved[:-1]
     labels = np.concatenate([expert(scenes, played.desired, rng) for scenes in achieved])
-    seen = observed(np.concatenate(achieved), np.tile(played.desired, (len(achieved), 1, 1)))
+    seen = observe(np.concatenate(achieved), np.tile(played.desired, (len(achieved), 1, 1)))
     return {key: torch.from_numpy(part) for key, part in seen.items()}, torch.from_numpy(labels), rng
 
 
@@ -106,25 +104,16 @@ def clone(
     run = Run.begin(folder, config, SPARSE, resume, cloned={"episodes": episodes, "epochs": epochs})
     if run.record["finished"]:
         return load_agent(folder)
-    with undisturbed():
-        envs = make_envs(replace(config, subprocess=False))
-        try:
-            model = make_model(config, envs)
-            run.write()
-            _imitate(model, run, episodes, epochs, progress)
-            evaluation = evaluate(model, config, SPARSE, episodes=config.episodes)
-            run.finish(model, evaluation)
-        except BaseException:
-            envs.close()
-            raise
-    return Agent(model, config, SPARSE, run.record, evaluation)
+    in_process = replace(config, subprocess=False)
+    return complete(run, in_process, SPARSE, lambda model: _imitate(model, run, episodes, epochs, progress))
 
 
 def _imitate(model: BaseAlgorithm, run: Run, episodes: int, epochs: int, progress: bool) -> None:
     """Train the policy on demonstrations; the learning curve has a row for each epoch."""
     seen, labels, rng = demonstrations(run.config, episodes)
     model.num_timesteps = len(labels)
-    optimizer = torch.optim.Adam(_acting(model).parameters(), run.config.learning_rate)
+    actor: Any = model.actor if isinstance(model, SAC) else model.policy
+    optimizer = torch.optim.Adam(actor.parameters(), run.config.learning_rate)
     model.policy.set_training_mode(True)
     with closing(CSVOutputFormat(str(run.folder / CURVE))) as curve:
         for epoch in tqdm(range(epochs), run.config.name, unit="epoch", disable=not progress):
@@ -137,11 +126,6 @@ def _imitate(model: BaseAlgorithm, run: Run, episodes: int, epochs: int, progres
                 losses.append(loss.item())
             curve.write({"epoch": epoch + 1, "train/loss": float(np.mean(losses))}, {})
     model.policy.set_training_mode(False)
-
-
-def _acting(model: Any) -> torch.nn.Module:
-    """The part of an algorithm that acts."""
-    return model.actor if isinstance(model, SAC) else model.policy
 
 
 def _loss(model: Any, seen: dict[str, Tensor], labels: Tensor) -> Tensor:

@@ -1,7 +1,6 @@
-"""What an agent is trained on and with: frozen configurations, some of them named.
+"""Frozen configurations of agents, some of them named: the environment, the algorithm, the steps.
 
-A configuration is data: it says which environment, which algorithm, how long. The reward is not part of it, because
-the same configuration is meant to be run on the truth and on every learned reward.
+The reward is not part of a configuration, because the same one is run on the truth and on every learned reward.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _DICT_BYTES = 64  # of the empty dictionary that HerReplayBuffer keeps per trans
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """How an agent is trained. Steps are environment steps, those of all copies counted together.
+    """The training of an agent. Steps are environment steps, those of all copies counted together.
 
     Raises:
         ValueError: a value that is not accepted, or values that contradict each other.

@@ -1,4 +1,4 @@
-"""What an agent really does, beside what the reward it was trained on claims.
+"""Evaluation of an agent: its true success, beside the claims of the reward that it was trained on.
 
 Success of an episode is the truth at its last step. The plugged-in reward's own verdict is counted apart, so the
 difference between what a learned reward calls success and what is one can be read off.
@@ -6,11 +6,10 @@ difference between what a learned reward calls success and what is one can be re
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,18 +17,12 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from reward_models.agents.configs import AgentConfig
+from reward_models.agents.policies import Policy, make_policy
 from reward_models.shares import wilson
 from spatialsim_env.checks import require_whole
 
 COPIES = 100  # episodes that are played side by side
 ENDS = ("is_success", "ever_success", "is_success_model", "distance")  # of the last info
-
-
-class Policy(Protocol):
-    """What is evaluated: a model of stable-baselines3 or anything that predicts as one."""
-
-    def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[NDArray[Any], Any]:
-        """Actions for a batch of observations."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +113,7 @@ def steps(policy: Policy | str, env: gym.Env[Any, Any], seed: int) -> Iterator[d
     Raises:
         ValueError: a policy of another name.
     """
-    policy = _settled(policy, env)
-    act = _AtRandom(env.action_space, range(seed, seed + 1)) if isinstance(policy, str) else policy
+    act = make_policy(policy, env, range(seed, seed + 1))
     observation, info = env.reset(seed=seed)
     yield info
     over = False
@@ -132,25 +124,13 @@ def steps(policy: Policy | str, env: gym.Env[Any, Any], seed: int) -> Iterator[d
         over = terminated or truncated
 
 
-def _settled(policy: Policy | str, env: Any) -> Policy | str:
-    """What predicts in an environment, or "random"."""
-    if policy == "expert":
-        from reward_models.agents.policies import ExpertPolicy  # which knows trained agents, and those are evaluated
-
-        return ExpertPolicy(env)
-    if isinstance(policy, str) and policy != "random":
-        raise ValueError(f'policy is {policy!r}; accepted are "random", "expert" and what has a predict method')
-    return policy
-
-
 def _play(policy: Policy | str, config: AgentConfig, reward: Any, seeds: range) -> tuple[NDArray[Any], ...]:
     envs: Any = gym.make_vec(
         config.env_id, num_envs=len(seeds), autoreset_mode=AutoresetMode.SAME_STEP.value, **config.gym_options(reward)
     )
     if not isinstance(reward, str):
         envs.set_reward(reward)
-    policy = _settled(policy, envs)
-    act = _AtRandom(envs.single_action_space, seeds) if isinstance(policy, str) else policy
+    act = make_policy(policy, envs, seeds)
     observations, _ = envs.reset(seed=list(seeds))
     ends: dict[int, tuple[Any, ...]] = {}  # by copy; what follows the end of its episode is another one
     ever_claimed = np.zeros(len(seeds), bool)
@@ -172,15 +152,3 @@ def _play(policy: Policy | str, config: AgentConfig, reward: Any, seeds: range) 
     )
     achieved, desired = (envs.goal_batch(part)[0] for part in goals)
     return success, ever, claimed, ever_claimed, distance, achieved, desired
-
-
-class _AtRandom:
-    """Actions drawn from the action space, a stream for each episode."""
-
-    def __init__(self, space: gym.Space[Any], seeds: range) -> None:
-        self.spaces = [copy.deepcopy(space) for _ in seeds]
-        for own, seed in zip(self.spaces, seeds, strict=True):
-            own.seed(seed)
-
-    def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[NDArray[Any], None]:
-        return np.stack([space.sample() for space in self.spaces]), None

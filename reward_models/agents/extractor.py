@@ -1,4 +1,4 @@
-"""What an agent sees of its goal: for every object, the way to its place.
+"""Features of a goal: for every object, the way to its place.
 
 A goal is a scene under an unknown similarity, its objects in an unknown order, and a multilayer perceptron reads
 neither off the features. This extractor undoes both in closed form: appearance says which object is which, sizes
@@ -58,11 +58,11 @@ def place_goal(achieved: Tensor, desired: Tensor) -> Tensor:
     scale = size_ratio(achieved, goal, mask)
     turn = (achieved[..., ORIENTATION] - goal[..., ORIENTATION])[..., None]
     cosine, sine = common_angle(turn, mask)
-    here = achieved[..., POSITION]
-    way = (arrangement(here, goal[..., POSITION], scale, cosine, sine, mask) - here) * mask
+    at = achieved[..., POSITION]
+    way = (arrange(at, goal[..., POSITION], scale, cosine, sine, mask) - at) * mask
     turn_cosine, turn_sine = turn.cos(), turn.sin()
     error = (turn_sine * cosine - turn_cosine * sine, turn_cosine * cosine + turn_sine * sine - 1)
-    parts = ((here * (2 / ARENA) - 1) * mask, way / FAR, torch.tanh(way / NEAR), error[0] * mask, error[1] * mask, mask)
+    parts = ((at * (2 / ARENA) - 1) * mask, way / FAR, torch.tanh(way / NEAR), error[0] * mask, error[1] * mask, mask)
     return torch.cat(parts, dim=-1)
 
 
@@ -72,7 +72,7 @@ def present(scenes: Tensor) -> Tensor:
 
 
 def match(achieved: Tensor, desired: Tensor) -> Tensor:
-    """Which row of ``desired`` each row of ``achieved`` is, by shape and colour: (B, n, 10) twice -> (B, n).
+    """Find each row of ``achieved`` in ``desired`` by shape and colour: (B, n, 10) twice -> rows (B, n).
 
     The nearest appearance, which is exact while objects are distinguishable. Where two objects claim one row, pairs
     are taken in the order of their likeness, so that objects that look the same each get a row of their own.
@@ -120,11 +120,11 @@ def common_angle(turn: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(none, 1, cosine / length), torch.where(none, 0, sine / length)
 
 
-def arrangement(here: Tensor, goal: Tensor, scale: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor) -> Tensor:
-    """Where the objects belong: the goal, turned and scaled, about their barycentre and moved into the arena.
+def arrange(at: Tensor, goal: Tensor, scale: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor) -> Tensor:
+    """Place the objects: the goal, turned and scaled, about their barycentre and moved into the arena.
 
     Args:
-        here, goal: positions (B, n, 2) in the arena and in the goal.
+        at, goal: positions (B, n, 2) in the arena and in the goal.
         scale, cosine, sine: (B, 1, 1).
         mask: presence (B, n, 1).
 
@@ -133,7 +133,7 @@ def arrangement(here: Tensor, goal: Tensor, scale: Tensor, cosine: Tensor, sine:
     """
     offset = (goal - _mean(goal, mask)) * scale
     x, y = offset.split(1, dim=-1)
-    placed = _mean(here, mask) + torch.cat((cosine * x - sine * y, sine * x + cosine * y), dim=-1)
+    placed = _mean(at, mask) + torch.cat((cosine * x - sine * y, sine * x + cosine * y), dim=-1)
     absent = mask == 0
     least_move = -placed.masked_fill(absent, torch.inf).amin(1, keepdim=True)
     most_move = ARENA - placed.masked_fill(absent, -torch.inf).amax(1, keepdim=True)

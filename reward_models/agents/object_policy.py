@@ -43,11 +43,11 @@ class ObjectNetwork(nn.Module):
 
     def forward(self, objects: Tensor, mask: Tensor) -> Tensor:
         hidden = self.first(objects).relu() * mask
-        return (self.own(hidden) + self.all(pooled(hidden, mask))[:, None]).relu() * mask
+        return (self.own(hidden) + self.all(pool(hidden, mask))[:, None]).relu() * mask
 
 
-def pooled(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Mean and greatest over the objects, of numbers from 0: (B, n, k), (B, n, 1) -> (B, 2 k)."""
+def pool(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Mean and maximum over the objects, of numbers from 0: (B, n, k), (B, n, 1) -> (B, 2 k)."""
     return torch.cat([hidden.sum(1) / mask.sum(1).clamp(min=1), hidden.amax(1)], dim=-1)
 
 
@@ -103,10 +103,10 @@ class Critic(nn.Module):
     def forward(self, features_and_actions: Tensor) -> Tensor:
         features, actions = features_and_actions.tensor_split([self.features_dim], dim=1)
         objects, mask = objects_of(features)
-        effects = self._picked(objects, mask, actions) if self.picks else actions.unflatten(-1, (objects.shape[1], -1))
-        return self.head(pooled(self.network(torch.cat([objects, effects * mask], dim=-1), mask), mask))
+        effects = self._pick(objects, mask, actions) if self.picks else actions.unflatten(-1, (objects.shape[1], -1))
+        return self.head(pool(self.network(torch.cat([objects, effects * mask], dim=-1), mask), mask))
 
-    def _picked(self, objects: Tensor, mask: Tensor, actions: Tensor) -> Tensor:
+    def _pick(self, objects: Tensor, mask: Tensor, actions: Tensor) -> Tensor:
         """Each object's share of the action, and what of displacement and turn falls to it: (B, n, 1 + k)."""
         apart = (objects[..., POINT] - actions[:, None, POINT]).square().sum(-1, keepdim=True) / CLOSE**2
         share = apart.neg().masked_fill(mask == 0, NEVER).softmax(1)
@@ -235,11 +235,11 @@ class _Value(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         objects, mask = objects_of(features)
-        return pooled(self.network(objects, mask), mask)
+        return pool(self.network(objects, mask), mask)
 
 
 class _Branches(nn.Module):
-    """What stable-baselines3 calls an ``mlp_extractor``."""
+    """Branches of actor and critic, an ``mlp_extractor`` of stable-baselines3."""
 
     def __init__(self, actor: nn.Module, critic: nn.Module) -> None:
         super().__init__()

@@ -1,72 +1,27 @@
-"""A trained agent as a policy of rollouts, and the expert of rollouts as the policy of an agent."""
+"""Policies of an environment: the protocol, the scripted expert and chance."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any
+import copy
+from typing import Any, Protocol
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_models.agents.configs import IDENTIFICATION, AgentConfig
-from reward_models.agents.run import AGENT
-from reward_models.agents.training import load_agent
-from reward_models.threads import one_thread
-from spatialsim_env.arrangements.datasets.rollouts import World
 from spatialsim_env.arrangements.expert import Expert
 from spatialsim_env.arrangements.scene import as_batch
-from spatialsim_env.files import sha256
 
 
-class AgentPolicy:
-    """The deterministic policy of a finished run (protocol ``spatialsim_env.arrangements.datasets.rollouts.Policy``).
+class Policy(Protocol):
+    """A model of stable-baselines3, or anything that predicts as one."""
 
-    It is called by its folder's name and the beginning of the SHA-256 of its file: ``discrim_n3@0f3c5a7e9b1d``.
-
-    Args:
-        folder: of the run.
-
-    Raises:
-        FileNotFoundError: there is no run.
-        ValueError: the run is not finished or cannot be read, or the agent sees pictures.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.agent = load_agent(folder, "sparse")
-        self.agent.close()
-        if self.agent.config.env_kwargs.get("observation", "state") != "state":
-            raise ValueError(f"{folder} holds an agent that sees pictures; accepted are those that see the state")
-        self.name = f"{Path(folder).resolve().name}@{sha256(Path(folder) / AGENT)[:12]}"
-
-    @property
-    def world(self) -> World:
-        """Where it was trained."""
-        return world_of(self.agent.config)
-
-    def check(self, world: World) -> None:
-        """Refuse a world whose scenes it cannot read, or whose actions are not its own.
-
-        Raises:
-            ValueError: the message says which.
-        """
-        env, model = world.env, self.agent.model
-        for what, own, theirs in (
-            ("sees", model.observation_space["achieved_goal"], env.observation_space["achieved_goal"]),  # type: ignore[index]
-            ("gives actions of", model.action_space, env.action_space),
-        ):
-            if own != theirs:
-                raise ValueError(f"the agent {self.name} {what} {own}, and the world has {theirs}")
-
-    def __call__(
-        self, achieved: NDArray[np.float32], desired: NDArray[np.float32], rng: np.random.Generator
-    ) -> NDArray[Any]:
-        with one_thread():
-            return np.asarray(self.agent.predict(observed(achieved, desired))[0])
+    def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[NDArray[Any], Any]:
+        """Actions for a batch of observations."""
 
 
 class ExpertPolicy:
-    """The scripted expert of an environment (protocol ``evaluation.Policy``): an upper bound.
+    """The scripted expert of an environment (protocol ``Policy``): an upper bound.
 
     Args:
         env: an environment, single or of many copies, whose rules and criterion it knows.
@@ -81,13 +36,36 @@ class ExpertPolicy:
         return self.expert(achieved, desired), None
 
 
-def world_of(config: AgentConfig) -> World:
-    """The world of rollouts that a configuration's environment is."""
-    fixed = {"reference_seed": 0} if config.env_id == IDENTIFICATION else {}
-    return World({**fixed, **config.env_kwargs}, config.horizon)
+class RandomPolicy:
+    """Actions drawn from the action space, a stream for each episode.
+
+    Args:
+        space: of the actions of one environment.
+        seeds: of the episodes.
+    """
+
+    def __init__(self, space: gym.Space[Any], seeds: range) -> None:
+        self.spaces = [copy.deepcopy(space) for _ in seeds]
+        for own, seed in zip(self.spaces, seeds, strict=True):
+            own.seed(seed)
+
+    def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[NDArray[Any], None]:
+        return np.stack([space.sample() for space in self.spaces]), None
 
 
-def observed(achieved: NDArray[np.float32], desired: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
-    """What the environment observes in scenes (B, n_max, 10) and their goals, state as ``observation``."""
-    flat = [scenes.reshape(len(scenes), -1) for scenes in (achieved, achieved, desired)]
-    return dict(zip(("observation", "achieved_goal", "desired_goal"), flat, strict=True))
+def make_policy(policy: Policy | str, env: Any, seeds: range) -> Policy:
+    """Make a named policy of an environment, single or of many copies; any other policy stays as it is.
+
+    Args:
+        seeds: of the episodes that are played side by side.
+
+    Raises:
+        ValueError: a policy of another name.
+    """
+    if not isinstance(policy, str):
+        return policy
+    if policy == "expert":
+        return ExpertPolicy(env)
+    if policy == "random":
+        return RandomPolicy(getattr(env, "single_action_space", env.action_space), seeds)
+    raise ValueError(f'policy is {policy!r}; accepted are "random", "expert" and what has a predict method')

@@ -1,4 +1,4 @@
-"""What an agent sees of a relation: where the subject is in every frame that a goal may speak of.
+"""Features of a relation: the subject's place in every frame that a goal may speak of.
 
 A goal names a predicate, and a predicate speaks of the world's up, of the object's own axes or of the observer's; an
 action speaks of the world's axes. The extractor lays the same displacement out in all three frames, and beside it the
@@ -99,7 +99,7 @@ def relation_features(scenes: Tensor, observers: Tensor) -> Tensor:
 
 
 def direction_features(scenes: Tensor, observers: Tensor, flags: Tensor) -> Tensor:
-    """Where a direction that is required (B, 30) points to, for scenes (B, 2, 19): (B, 7), zeros without one.
+    """Lay out a required direction (B, 30) in scenes (B, 2, 19): (B, 7), zeros without one.
 
     The unit vector on the floor in the world's axes; how far the subject is along it from the object and to its side,
     coarse and fine; how far the object reaches along it. "To the side" is the side that the subject is on.
@@ -137,6 +137,5 @@ def _within(turn: Tensor, vector: Tensor) -> Tensor:
 
 def _floor_frame(observers: Tensor) -> tuple[Tensor, Tensor]:
     """The observers' right and away on the floor, unit vectors (B, 2)."""
-    right = observers[:, EYE_RIGHT][:, :2]
-    right = right / right.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+    right = _flat(observers[:, EYE_RIGHT][:, :2])
     return right, torch.stack([-right[:, 1], right[:, 0]], dim=-1)

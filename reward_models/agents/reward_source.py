@@ -1,4 +1,4 @@
-"""Which reward an agent is trained on, in a form that a file can hold and a later process can find again."""
+"""The reward that an agent is trained on, in a form that a file can hold and a later process can find again."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ SPARSE = "sparse"
 _MODEL = {"folder": str, "beside": (str, type(None)), "kind": str, "sha256": str}
 
 
-def settled(reward: str | Reward) -> str | Reward:
-    """The reward as it can be found from every working directory: the path of a model made absolute.
+def fix_path(reward: str | Reward) -> str | Reward:
+    """Make the path of a model absolute, so that every working directory finds the reward.
 
     Raises:
         ValueError: an unknown name, or a path without a model.
     """
     if not isinstance(reward, str):
         return reward
-    found = rewards.resolve(reward)
-    return found.name if isinstance(found, LearnedReward) else reward
+    resolved = rewards.resolve(reward)
+    return resolved.name if isinstance(resolved, LearnedReward) else reward
 
 
-def described(reward: str | Reward, run: Path) -> dict[str, Any]:
-    """What ``agent.json`` says of a reward.
+def describe(reward: str | Reward, run: Path) -> dict[str, Any]:
+    """Entries of ``agent.json`` about a reward.
 
     ``reward`` is its name and ``live_reward`` whether it is an object that no file holds. ``model`` is None unless
     the reward comes from a model's folder; then it holds that folder (absolute, and where both lie in one tree also
@@ -42,15 +42,15 @@ def described(reward: str | Reward, run: Path) -> dict[str, Any]:
     Raises:
         ValueError: an unknown name, or a path without a model.
     """
-    found = rewards.resolve(reward) if isinstance(reward, str) else reward
-    model = _model(found, run.resolve()) if isinstance(found, LearnedReward) else None
+    resolved = rewards.resolve(reward) if isinstance(reward, str) else reward
+    model = _describe_model(resolved, run.resolve()) if isinstance(resolved, LearnedReward) else None
     if model is not None:
-        return {"reward": found.name, "live_reward": False, "model": model}
+        return {"reward": resolved.name, "live_reward": False, "model": model}
     name = reward if isinstance(reward, str) else getattr(reward, "name", type(reward).__name__)
     return {"reward": name, "live_reward": not isinstance(reward, str), "model": None}
 
 
-def _model(reward: LearnedReward, run: Path) -> dict[str, Any] | None:
+def _describe_model(reward: LearnedReward, run: Path) -> dict[str, Any] | None:
     folder = reward.folder
     if folder is None:
         return None
@@ -59,29 +59,29 @@ def _model(reward: LearnedReward, run: Path) -> dict[str, Any] | None:
 
 
 def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """What sets two rewards apart, both as ``described``. A model is the same if its weights are, wherever it lies."""
+    """List what sets two rewards apart, both as of ``describe``; a model is its weights, wherever it lies."""
     if theirs["model"] is None or ours["model"] is None:
         return [
             f"{key} is {theirs[key]!r} there and {ours[key]!r} here"
             for key in ("reward", "live_reward")
             if theirs[key] != ours[key]
         ]
-    found = []
+    changes = []
     if theirs["model"]["sha256"] != ours["model"]["sha256"]:
-        found.append(
+        changes.append(
             f"reward is {theirs['reward']!r} with weights of SHA-256 {theirs['model']['sha256'][:12]} there "
             f"and {ours['reward']!r} with weights of SHA-256 {ours['model']['sha256'][:12]} here"
         )
     if theirs["model"]["kind"] != ours["model"]["kind"]:
-        found.append(f"reward is {theirs['model']['kind']} there and {ours['model']['kind']} here")
-    return found
+        changes.append(f"reward is {theirs['model']['kind']} there and {ours['model']['kind']} here")
+    return changes
 
 
-def found_again(record: dict[str, Any], run: Path) -> str:
-    """The name of a run's reward today; the sparse truth for a live object.
+def find(record: dict[str, Any], run: Path) -> str:
+    """Find the present name of a run's reward; the sparse truth for a live object.
 
     Args:
-        record: as ``described``.
+        record: as of ``describe``.
         run: folder of the run; a model beside it is found where the whole tree was moved.
 
     Raises:
@@ -90,27 +90,27 @@ def found_again(record: dict[str, Any], run: Path) -> str:
     model = record["model"]
     if model is None:
         return SPARSE if record["live_reward"] else record["reward"]
-    there = _where_it_may_lie(record, run)
-    for reward in there:
+    candidates = _candidates(record, run)
+    for reward in candidates:
         if _digest(reward) == model["sha256"]:
             return reward.name
-    state = "has other weights by now" if there else "is gone"
+    state = "has other weights by now" if candidates else "is gone"
     raise ValueError(
         f"{run}: its reward {record['reward']!r}, weights of SHA-256 {model['sha256'][:12]}, {state}; "
         "accepted is that model in its place, or another reward by name"
     )
 
 
-def _where_it_may_lie(record: dict[str, Any], run: Path) -> list[LearnedReward]:
-    """A shipped model wherever this package lies; any other beside the run, or where it was."""
+def _candidates(record: dict[str, Any], run: Path) -> list[LearnedReward]:
+    """Look for a shipped model wherever this package lies; for any other beside the run and where it was."""
     model = record["model"]
     if shipped.is_name(record["reward"]):
         return [LearnedReward(record["reward"].removesuffix(f":{model['kind']}"), model["kind"])]
     folders = [Path(model["folder"])]
     if model["beside"] is not None:
         folders.insert(0, (run.resolve() / model["beside"]).resolve())
-    there = [folder for folder in dict.fromkeys(folders) if (folder / checkpoint.INFO).exists()]
-    return [LearnedReward(folder, model["kind"]) for folder in there]
+    whole = [folder for folder in dict.fromkeys(folders) if (folder / checkpoint.INFO).exists()]
+    return [LearnedReward(folder, model["kind"]) for folder in whole]
 
 
 def _digest(reward: LearnedReward) -> str:
@@ -119,7 +119,7 @@ def _digest(reward: LearnedReward) -> str:
 
 
 def check(file: Path, record: dict[str, Any]) -> None:
-    """Refuse the record of a file that is not as ``described``.
+    """Refuse the record of a file that is not as of ``describe``.
 
     Raises:
         ValueError: an entry is missing or of another type.

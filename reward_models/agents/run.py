@@ -1,6 +1,6 @@
 """The files of an agent's training.
 
-A run is a directory: ``agent.json`` (what was trained, with what, how far, how well), ``progress.csv`` (the learning
+A run is a directory: ``agent.json`` (configuration, reward, progress and evaluation), ``progress.csv`` (the learning
 curve), ``agent.zip`` (the agent, in stable-baselines3's format) when finished, and ``checkpoint-STEPS`` until then.
 All but the learning curve, which grows, are whole or not there.
 """
@@ -77,7 +77,7 @@ class Run:
             "format": FORMAT,
             "config": config.as_json(),
             "cloned": cloned,
-            **reward_source.described(reward, folder),
+            **reward_source.describe(reward, folder),
         }
         if (folder / RECORD).exists():
             run = cls(folder, config, read_record(folder))
@@ -99,16 +99,15 @@ class Run:
 
     def check(self, wanted: dict[str, Any], resume: bool) -> None:
         """Refuse to go on with another run than the wanted one."""
-        differing = [
-            f"{name} is {self.record['config'].get(name)!r} there and {value!r} here"
-            for name, value in wanted["config"].items()
-            if self.record["config"].get(name) != value
+        own = {**self.record["config"], "cloned": self.record.get("cloned")}
+        changes = [
+            f"{name} is {own.get(name)!r} there and {value!r} here"
+            for name, value in {**wanted["config"], "cloned": wanted["cloned"]}.items()
+            if own.get(name) != value
         ]
-        if self.record.get("cloned") != wanted["cloned"]:
-            differing.append(f"cloned is {self.record.get('cloned')} there and {wanted['cloned']} here")
-        differing += reward_source.differences(self.record, wanted)
-        if differing:
-            raise ValueError(f"{self.folder} holds another run: {'; '.join(differing)}. Choose another directory")
+        changes += reward_source.differences(self.record, wanted)
+        if changes:
+            raise ValueError(f"{self.folder} holds another run: {'; '.join(changes)}. Choose another directory")
         if not resume:
             state = "finished" if self.record["finished"] else f"at {self.record['steps']} steps"
             raise FileExistsError(
@@ -121,7 +120,7 @@ class Run:
         with replaced(self.folder / RECORD) as path:
             path.write_text(json.dumps(self.record, indent=2) + "\n")
 
-    def _spent(self) -> dict[str, float]:
+    def _count_time(self) -> dict[str, float]:
         now = (time.perf_counter(), time.process_time())
         wall, cpu = (after - before for after, before in zip(now, self.started, strict=True))
         self.started = now
@@ -143,10 +142,10 @@ class Run:
         temporary.rename(target)
         for old in earlier:
             shutil.rmtree(old)
-        self.write(steps=model.num_timesteps, **self._spent())
+        self.write(steps=model.num_timesteps, **self._count_time())
 
-    def restored(self, envs: VecEnv) -> BaseAlgorithm | None:
-        """The agent of the last checkpoint with its replay buffer, if there is one."""
+    def restore(self, envs: VecEnv) -> BaseAlgorithm | None:
+        """Load the agent of the last checkpoint with its replay buffer; None without one."""
         checkpoints = self._checkpoints()
         if not checkpoints:
             return None
@@ -162,12 +161,12 @@ class Run:
         """Write the agent and its figures; checkpoints go."""
         with replaced(self.folder / AGENT) as path:
             model.save(path)
-        self.write(steps=model.num_timesteps, finished=True, evaluation=evaluation.summary(), **self._spent())
+        self.write(steps=model.num_timesteps, finished=True, evaluation=evaluation.summary(), **self._count_time())
         self.tidy()
 
 
 def read_record(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """The contents of a run's ``agent.json``.
+    """Read a run's ``agent.json``.
 
     Raises:
         FileNotFoundError: there is none.
@@ -185,7 +184,7 @@ def read_record(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def learning_curve(directory: str | os.PathLike[str]) -> list[dict[str, float]]:
-    """The rows of a run's ``progress.csv``; empty if there is none. A row lacks what was not logged then.
+    """Read the rows of a run's ``progress.csv``; empty if there is none. A row holds the columns that were logged then.
 
     A last line that is still being written is left out.
     """
@@ -199,14 +198,14 @@ def learning_curve(directory: str | os.PathLike[str]) -> list[dict[str, float]]:
 
 def warn_of_versions(directory: Path, record: dict[str, Any]) -> None:
     """Warn of an agent that another version of this package wrote, or another major one of stable-baselines3."""
-    here, there = _versions(), record.get("versions", {})
-    differing = [
-        f"{name} {there[name]} and is read with {here[name]}"
+    present, earlier = _versions(), record.get("versions", {})
+    changes = [
+        f"{name} {earlier[name]} and is read with {present[name]}"
         for name, parts in (("spatialsim-env", None), ("stable-baselines3", 1))
-        if name in there and there[name].split(".")[:parts] != here[name].split(".")[:parts]
+        if name in earlier and earlier[name].split(".")[:parts] != present[name].split(".")[:parts]
     ]
-    if differing:
-        text = f"{directory} was written with {', with '.join(differing)}; evaluate it before you rely on it"
+    if changes:
+        text = f"{directory} was written with {', with '.join(changes)}; evaluate it before you rely on it"
         warnings.warn(f"{text}, or train it again", VersionWarning, stacklevel=3)
 
 

@@ -1,4 +1,4 @@
-"""What an agent sees of two sets: a vector of the arena and one of the goal, by the reward networks' encoders.
+"""Features of two sets: a vector of the arena and one of the goal, by the reward networks' encoders.
 
 The vectors know no order. An action of ``move_all`` moves the object of a row, and a vector that is the same for every
 order of the rows cannot say which row that is: a policy on these features can move no object on purpose there. They
@@ -28,7 +28,7 @@ from spatialsim_env.checks import require_whole
 class SetExtractor(BaseFeaturesExtractor):
     """Features of ``Dict(observation, achieved_goal, desired_goal)``: (B, d), a summary of either scene.
 
-    A branch with weights of its own reads each scene, positions and orientations brought to -1..1 (``scaled``).
+    A branch with weights of its own reads each scene, positions and orientations brought to -1..1 (``scale``).
     Unchanged by any order of the achieved objects, by any order of the goal's, and by rows of padding, so weights
     serve scenes of any size. ``observation`` is not read: it is a copy of ``achieved_goal`` or a picture of it.
 
@@ -47,15 +47,15 @@ class SetExtractor(BaseFeaturesExtractor):
         """Features (B, d) of flat observations (B, 10 n_max)."""
         summaries = []
         for key, branch in (("achieved_goal", self.achieved_goal), ("desired_goal", self.desired_goal)):
-            state = branch.begin(scaled(observations[key].unflatten(-1, (-1, N_FEATURES))))
+            state = branch.begin(scale(observations[key].unflatten(-1, (-1, N_FEATURES))))
             for _ in range(self.rounds):
                 state = branch(state)
             summaries.append(branch.summary(state))
         return torch.cat(summaries, dim=-1)
 
 
-def scaled(scenes: Tensor) -> Tensor:
-    """Scenes (B, n, 10) whose arena and whose circle of angles are -1..1; sizes and colours stay as they are."""
+def scale(scenes: Tensor) -> Tensor:
+    """Bring the arena and the circle of angles of scenes (B, n, 10) to -1..1; sizes and colours stay as they are."""
     factors, offsets = torch.ones(N_FEATURES), torch.zeros(N_FEATURES)
     factors[POSITION], factors[ORIENTATION] = 2 / ARENA, 1 / math.pi
     offsets[POSITION], offsets[ORIENTATION] = -1, -1

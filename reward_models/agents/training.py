@@ -1,6 +1,6 @@
-"""Training an agent on a reward, with checkpoints, and taking up what was trained.
+"""Train an agent on a reward, with checkpoints, and load finished agents.
 
-Whatever trains the agent, ``rollout/success_rate`` is the truth. ``run`` says which files there are.
+On every reward, ``rollout/success_rate`` is the truth. ``run`` describes the files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 import os
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,7 +48,7 @@ EVALUATION_SEED = 20_000  # of evaluations during the training; the one at its e
 
 @dataclass(frozen=True)
 class Agent:
-    """A trained agent with an environment to act in, and how it came about."""
+    """A trained agent with an environment to act in, its configuration and its record."""
 
     model: Any  # a stable-baselines3 algorithm; ``model.get_env()`` is its environment
     config: AgentConfig
@@ -57,7 +57,7 @@ class Agent:
     evaluation: Evaluation | None = field(default=None, repr=False)  # at the end of the training; None when loaded
 
     def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[Any, Any]:
-        """Actions for a batch of observations, as stable-baselines3 gives them."""
+        """Choose actions for a batch of observations, as stable-baselines3 does."""
         return self.model.predict(observation, deterministic=deterministic)
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Agent:
 
 
 def make_envs(config: AgentConfig, reward: str | Reward = "sparse", n_envs: int | None = None) -> VecEnv:
-    """The environments of a configuration, seeded, all with the same reward.
+    """Make the environments of a configuration, seeded, all with the same reward.
 
     A live reward object goes in through ``env_method``, so worker processes get a copy of it by pickle.
     """
@@ -76,11 +76,8 @@ def make_envs(config: AgentConfig, reward: str | Reward = "sparse", n_envs: int 
     if config.native:
         options = {"reward": reward, **config.gym_options(reward)}
         return SpatialSimVecEnv.make(config.env_id, copies, seed=config.seed, **options)
-    maker: Any = config.env_id
-    if config.subprocess:
-        maker = _WorkerMaker(config.env_id)
     envs = make_vec_env(
-        maker,
+        _WorkerMaker(config.env_id) if config.subprocess else config.env_id,
         n_envs=copies,
         seed=config.seed,
         env_kwargs={"render_mode": None, **config.gym_options(reward)},
@@ -133,25 +130,35 @@ def train(
             does not fit the environment (``fit.check_fit``, which also warns).
     """
     folder = Path(directory)
-    reward = reward_source.settled(reward)
+    reward = reward_source.fix_path(reward)
     run = Run.begin(folder, config, reward, resume)
     if run.record["finished"]:
         return load_agent(folder, reward)
     check_fit(config, reward)
     if progress:
         print(f"{config.name}: the replay buffer takes {buffer_bytes(config) / 1e6:.1f} MB")
-    with undisturbed():
+    return complete(run, config, reward, lambda model: _learn(model, run, reward, progress, tensorboard))
+
+
+def complete(run: Run, config: AgentConfig, reward: str | Reward, learn: Callable[[BaseAlgorithm], None]) -> Agent:
+    """Make or restore the agent of a run, let it learn, evaluate it and write all of it.
+
+    Args:
+        config: of the environments that it learns in.
+        learn: trains the agent in place.
+    """
+    with isolate():
         envs = make_envs(config, reward)
         try:
-            model = run.restored(envs) or make_model(config, envs)
+            model = run.restore(envs) or make_model(config, envs)
             run.write()
-            _learn(model, run, reward, progress, tensorboard)
-            evaluation = evaluate(model, config, reward, episodes=config.episodes)
+            learn(model)
+            evaluation = evaluate(model, run.config, reward, episodes=run.config.episodes)
             run.finish(model, evaluation)
         except BaseException:
             _close(envs)
             raise
-    return Agent(model, config, reward, run.record, evaluation)
+    return Agent(model, run.config, reward, run.record, evaluation)
 
 
 def _close(envs: VecEnv) -> None:
@@ -168,10 +175,8 @@ def _learn(model: BaseAlgorithm, run: Run, reward: str | Reward, progress: bool,
     remaining = run.config.total_steps - model.num_timesteps
     if remaining <= 0:
         return
-    logger, watcher = (
-        _logger(run.folder, model.num_timesteps, tensorboard),
-        _Watcher(run, reward, model.num_timesteps, progress),
-    )
+    logger = _make_logger(run.folder, model.num_timesteps, tensorboard)
+    watcher = _Watcher(run, reward, model.num_timesteps, progress)
     model.set_logger(logger)
     try:
         model.learn(remaining, callback=watcher, reset_num_timesteps=model.num_timesteps == 0)
@@ -180,8 +185,8 @@ def _learn(model: BaseAlgorithm, run: Run, reward: str | Reward, progress: bool,
         watcher.bar.close()
 
 
-def _logger(folder: Path, steps: int, tensorboard: bool) -> Logger:
-    """A logger that goes on with the learning curve of the first ``steps`` steps."""
+def _make_logger(folder: Path, steps: int, tensorboard: bool) -> Logger:
+    """Make a logger that goes on with the learning curve of the first ``steps`` steps."""
     earlier = [row for row in learning_curve(folder) if row.get(STEPS_COLUMN, math.inf) <= steps]
     writer = CSVOutputFormat(str(folder / CURVE))
     for row in earlier:
@@ -234,7 +239,7 @@ class _Watcher(BaseCallback):
 
 
 def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = None) -> Agent:
-    """A finished agent, with one copy of the environment it was trained in.
+    """Load a finished agent, with one copy of the environment it was trained in.
 
     Load only what you trust: stable-baselines3's format holds pickles. An agent of another version gets a
     ``run.VersionWarning``.
@@ -260,17 +265,17 @@ def load_agent(directory: str | os.PathLike[str], reward: str | Reward | None = 
         config = AgentConfig.from_json(record["config"])
     except ValueError as error:
         raise ValueError(f"{folder / RECORD}: {error}") from error
-    reward = reward_source.found_again(record, folder) if reward is None else reward_source.settled(reward)
+    reward = reward_source.find(record, folder) if reward is None else reward_source.fix_path(reward)
     warn_of_versions(folder, record)
-    with undisturbed():
+    with isolate():
         envs = make_envs(replace(config, subprocess=False), reward, n_envs=1)
         model = load_model(config, folder / AGENT, envs, seed=None)
     return Agent(model, config, reward, record)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """One torch thread inside; the thread count and the global random states are given back."""
+def isolate() -> Iterator[None]:
+    """Use one torch thread inside; give back the thread count and the global random states."""
     threads, python, numpy_state = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     torch.set_num_threads(1)
     try:
@@ -282,8 +287,8 @@ def undisturbed() -> Iterator[None]:
         np.random.set_state(numpy_state)  # noqa: NPY002
 
 
-def transferred(agent: Agent, config: AgentConfig) -> Agent:
-    """An agent with the same weights in another environment, as one with more objects than it was trained with.
+def transfer(agent: Agent, config: AgentConfig) -> Agent:
+    """Put an agent, with its weights, into another environment, as one with more objects than it was trained with.
 
     Args:
         agent: whose policy attends to objects, and so has weights for any number of them.
@@ -295,9 +300,9 @@ def transferred(agent: Agent, config: AgentConfig) -> Agent:
     if agent.config.policy != "objects":
         raise ValueError(f'policy is {agent.config.policy!r}; accepted is "objects", whose weights fit any number')
     network = {name: getattr(agent.config, name) for name in ("policy", "features", "net")}
-    there = replace(config, **network, subprocess=False)
-    with undisturbed():
-        model = make_model(there, make_envs(there, agent.reward))
+    in_process = replace(config, **network, subprocess=False)
+    with isolate():
+        model = make_model(in_process, make_envs(in_process, agent.reward))
     try:
         model.policy.load_state_dict(agent.model.policy.state_dict())
     except RuntimeError as error:

@@ -9,8 +9,8 @@ from typing import Any
 import gymnasium as gym
 
 from reward_models.agents.configs import AgentConfig
-from reward_models.agents.evaluation import Policy
 from reward_models.agents.fit import RewardRangeWarning
+from reward_models.agents.policies import Policy
 from reward_models.agents.training import Agent, train
 from reward_models.auditing.judge import Judge
 from reward_models.auditing.optimisers import Ends, Progress

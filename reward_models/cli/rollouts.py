@@ -60,7 +60,7 @@ def _cast(names: list[str], options: dict[str, Any], horizon: int | None) -> tup
     if not folders:
         world = World({"n_objects": (3, 8), **options}, horizon or HORIZON)
         return world, tuple(world.policy(name) for name in names)
-    from reward_models.agents.policies import AgentPolicy
+    from reward_models.agents.agent_policy import AgentPolicy
 
     agents = {name: AgentPolicy(folder) for name, folder in folders.items()}
     worlds = [agent.world for agent in agents.values()]

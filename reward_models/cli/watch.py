@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from reward_models.agents.configs import AgentConfig
-from reward_models.agents.evaluation import Policy, film, steps
+from reward_models.agents.evaluation import film, steps
+from reward_models.agents.policies import Policy
 from spatialsim_env.core.screen import save_frames
 
 HOLD = 15  # further frames of the end of an episode

@@ -1,4 +1,4 @@
-"""What a training run is: the paper's protocol (sections 2.3 and 3.2) as data, every number open to change."""
+"""The settings of a training: the paper's protocol (sections 2.3 and 3.2) as data, every number open to change."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class TrainingConfig:
         alone = self.task == "identification" and len(self.stages) == 1
         return set_name(self.task_at(self.stages[part]), "train" if alone else f"stage{part + 1}")
 
-    def trained_for(self, sets: dict[str, str] | None = None) -> dict[str, Any]:
-        """What the weights are good for, as stored beside them; ``sets`` are the SHA-256 of the stored sets by name."""
+    def describe_task(self, sets: dict[str, str] | None = None) -> dict[str, Any]:
+        """Entries of ``model.json`` about the task; ``sets`` are the SHA-256 of the stored sets by name."""
         info: dict[str, Any] = {"name": self.task, "training": self.to_json()}
         if self.data is not None:
             info["data"] = {"path": self.data, "sha256": dict(sets or {})}

@@ -182,7 +182,7 @@ class _Pass:
                         on_epoch(rows, len(logs[0]))
                 del data  # before the next, for its memory
         for seed, network, home in zip(self.seeds, stack.networks, self.homes, strict=True):
-            checkpoint.save(network, home, replace(config, seed=seed).trained_for(sets))
+            checkpoint.save(network, home, replace(config, seed=seed).describe_task(sets))
         return [network.eval() for network in stack.networks]
 
     def _epoch(

@@ -1,4 +1,4 @@
-"""Every scene asked about other predicates too: what a model needs in order to be a goal.
+"""Questions about the other predicates of every scene, which a model needs in order to be a goal.
 
 Minimally contrastive pairs lie close to the border of the predicate that they were made for, on either side of it. A
 model that has seen nothing else is right about them and may be wrong far from every border, as about what is to the
@@ -28,7 +28,7 @@ ASKED = "asked"  # how the name of a picture begins, after which it is that of t
 
 
 def split(pairs: SceneSet, name: str, rng: np.random.Generator, times: int = TIMES) -> Split:
-    """The whole set in the published form, with questions added to its training and validation samples.
+    """Give the whole set in the published form, with questions added to its training and validation samples.
 
     Args:
         pairs: scenes of our own.
@@ -45,14 +45,14 @@ def split(pairs: SceneSet, name: str, rng: np.random.Generator, times: int = TIM
     for index, part in enumerate(scene_sets.SPLITS):
         rows = pairs.split == index
         own = scene_sets.samples(pairs[rows], numbers[rows])
-        parts.append(own if part == "test" else published.concatenated([own, asked(own, pairs[rows], rng, times)]))
+        parts.append(own if part == "test" else published.concatenated([own, ask(own, pairs[rows], rng, times)]))
     whole = scene_sets.published(pairs[:1], name)
     train, valid, test = parts
     return replace(whole, train=train, valid=valid, test=test)
 
 
-def asked(samples: Samples, pairs: SceneSet, rng: np.random.Generator, times: int = TIMES) -> Samples:
-    """Samples of the same scenes and views with other questions, of no pair, labelled by the rules.
+def ask(samples: Samples, pairs: SceneSet, rng: np.random.Generator, times: int = TIMES) -> Samples:
+    """Ask other questions about the same scenes and views: samples of no pair, labelled by the rules.
 
     Their ``extra`` is still that of the question which the pair was made for.
 
@@ -66,21 +66,20 @@ def asked(samples: Samples, pairs: SceneSet, rng: np.random.Generator, times: in
     scenes, observers = (x.astype(np.float64) for x in (pairs.scenes[pair, member], pairs.observers[pair, view]))
     holds = predicates.margins(scenes, observers) > 0
     most = max(1, times * len(samples) // (2 * len(PREDICATES)))
-    rows, which = [], []
+    rows, asked = [], []
     for index in range(len(PREDICATES)):
         for label in (True, False):
-            there = np.flatnonzero((holds[:, index] == label) & (samples.predicate != index))
-            chosen = rng.permutation(there)[:most]
-            rows.append(chosen)
-            which.append(np.full(len(chosen), index))
-    at, predicate = np.concatenate(rows), np.concatenate(which)
-    found = samples[at]
+            fitting = np.flatnonzero((holds[:, index] == label) & (samples.predicate != index))
+            rows.append(rng.permutation(fitting)[:most])
+            asked.append(np.full(len(rows[-1]), index))
+    at, predicate = np.concatenate(rows), np.concatenate(asked)
+    chosen = samples[at]
     return replace(
-        found,
+        chosen,
         predicate=predicate,
         label=holds[at, predicate],
         pair=np.full(len(at), -1),
-        rgb=tuple(f"{ASKED} {number:06d} {name}" for number, name in enumerate(found.rgb)),
+        rgb=tuple(f"{ASKED} {number:06d} {name}" for number, name in enumerate(chosen.rgb)),
         problems={},
     )
 

@@ -32,7 +32,7 @@ def untrained(tmp_path):
         task = "discrimination" if model.two_inputs else "identification"
         n_objects = (3, 8) if model.two_inputs else 5
         config = TrainingConfig(model=kind, task=task, n_objects=n_objects)
-        return checkpoint.save(model, tmp_path / kind, config.trained_for()).parent
+        return checkpoint.save(model, tmp_path / kind, config.describe_task()).parent
 
     return save
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from reward_models.agents import cloning, training
 from reward_models.agents.configs import AgentConfig
-from reward_models.agents.evaluation import Evaluation, Policy, evaluate
+from reward_models.agents.evaluation import Evaluation, evaluate
+from reward_models.agents.policies import Policy
 from reward_models.agents.run import learning_curve
 from reward_models.agents.training import STEPS_COLUMN, Agent, train
 from reward_models.judges.learned import LearnedReward
@@ -229,7 +230,7 @@ def _costs(agent: Agent) -> Json:
 
 def _transfer(unit: TransferRun, place: Place) -> Json:
     agent = training.load_agent(place.product(unit.agent))
-    moved = training.transferred(agent, unit.config)
+    moved = training.transfer(agent, unit.config)
     moved.close()
     played, measured = _evaluate(moved, unit)
     claims = {name: _claims(LearnedReward(_needed_network(name, place)[0]), played) for name in NETWORKS}

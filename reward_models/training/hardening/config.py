@@ -64,9 +64,9 @@ class HardeningConfig:
         """True with "ends" in a replay; else no optimiser is asked, and all rounds are gone through."""
         return ENDS in self.shares
 
-    def trained_for(self) -> dict[str, Any]:
+    def describe_task(self) -> dict[str, Any]:
         """Entries of ``model.json``: the task of the start, and this."""
-        return self.training.trained_for() | {"hardening": self.to_json()}
+        return self.training.describe_task() | {"hardening": self.to_json()}
 
     def to_json(self) -> dict[str, Any]:
         """Give the settings as a JSON object."""

@@ -97,7 +97,7 @@ def harden(
             if say is not None:
                 say(str(log[-1]))
     _write_epochs(folder, log)
-    checkpoint.save(model, folder, config.trained_for())
+    checkpoint.save(model, folder, config.describe_task())
     return model.eval()
 
 
@@ -127,7 +127,7 @@ def _run_round(config: HardeningConfig, folder: Path, model: RewardModel, number
     ends = list(_optimise(config, model, number)) if config.optimises else []
     if config.optimises:
         named.save(label_ends(ends, config.points), home / ENDS)
-    checkpoint.save(model, home, config.trained_for())
+    checkpoint.save(model, home, config.describe_task())
     log = RoundLog(
         number,
         loss,

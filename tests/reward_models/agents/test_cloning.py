@@ -10,10 +10,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from reward_models.agents.agent_policy import AgentPolicy, world_of
 from reward_models.agents.cloning import SHARES, Mixture, clone, demonstrations
 from reward_models.agents.configs import AgentConfig, by_name
 from reward_models.agents.evaluation import evaluate
-from reward_models.agents.policies import AgentPolicy, ExpertPolicy, world_of
+from reward_models.agents.policies import ExpertPolicy
 from reward_models.agents.run import read_record
 from reward_models.agents.training import learning_curve, load_agent, train
 from reward_models.cli.main import app
@@ -131,12 +132,12 @@ def test_other_runs_in_its_place_are_refused(tmp_path):
 
 
 def test_a_killed_clone_begins_again(tmp_path, monkeypatch):
-    from reward_models.agents import cloning
+    from reward_models.agents import training
 
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cloning, "evaluate", interrupted)
+    monkeypatch.setattr(training, "evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         cloned(SMALL, tmp_path / "parts")
     monkeypatch.undo()

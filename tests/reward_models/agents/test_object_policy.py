@@ -9,8 +9,8 @@ from gymnasium import spaces
 from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import CONFIGS, AgentConfig
 from reward_models.agents.evaluation import evaluate
-from reward_models.agents.object_policy import CLOSE, NEVER, Critic, PairDistribution, objects_of, pooled
-from reward_models.agents.training import Agent, load_agent, make_envs, train, transferred
+from reward_models.agents.object_policy import CLOSE, NEVER, Critic, PairDistribution, objects_of, pool
+from reward_models.agents.training import Agent, load_agent, make_envs, train, transfer
 from spatialsim_env.arrangements.dynamics import MODES
 from spatialsim_env.arrangements.scene import N_FEATURES
 
@@ -151,7 +151,7 @@ def test_the_distribution_of_pairs_is_one_over_their_product():
 def test_pooling_leaves_padding_out():
     mask = torch.tensor([[[1.0], [1.0], [0.0]]])
     hidden = torch.tensor([[[1.0, 4.0], [3.0, 2.0], [0.0, 0.0]]])
-    assert pooled(hidden, mask).tolist() == [[2.0, 3.0, 3.0, 4.0]]
+    assert pool(hidden, mask).tolist() == [[2.0, 3.0, 3.0, 4.0]]
     assert objects_of(torch.zeros(2, 27))[1].shape == (2, 3, 1)
 
 
@@ -170,22 +170,22 @@ def test_an_agent_acts_among_more_objects_than_it_was_trained_with(tmp_path):
     config = config_of("sac", "move_all", 3)
     agent = train(config, "sparse", tmp_path, progress=False)
     more = replace(config, env_kwargs={"n_objects": (5, 7)})
-    there = transferred(agent, more)
+    there = transfer(agent, more)
     assert evaluate(there, more, episodes=4).achieved.shape == (4, 7, N_FEATURES)
-    same = transferred(agent, config)
+    same = transfer(agent, config)
     assert (evaluate(same, config, episodes=4).achieved == evaluate(agent, config, episodes=4).achieved).all()
     with pytest.raises(ValueError, match="the weights of small do not fit small"):
-        transferred(agent, replace(config, env_kwargs={"n_objects": 3, "max_turn": 0}))
+        transfer(agent, replace(config, env_kwargs={"n_objects": 3, "max_turn": 0}))
     flat = Agent(agent.model, replace(config, policy="mlp"), "sparse", {})
     with pytest.raises(ValueError, match="policy is 'mlp'; accepted is \"objects\""):
-        transferred(flat, more)
+        transfer(flat, more)
 
 
 def test_an_agent_whose_batch_is_more_than_one_copy_gives_acts_among_more_objects(tmp_path):
     config = replace(config_of("ppo", "discrete", 3), rollout=16, n_envs=4)
     agent = train(config, "sparse", tmp_path, progress=False)
     more = replace(config, env_kwargs={"n_objects": 5, "action_mode": "discrete"})
-    assert evaluate(transferred(agent, more), more, episodes=4).achieved.shape == (4, 5, N_FEATURES)
+    assert evaluate(transfer(agent, more), more, episodes=4).achieved.shape == (4, 5, N_FEATURES)
 
 
 def test_the_named_configuration_of_three_objects_learns(tmp_path):

@@ -29,7 +29,7 @@ CONFIG = AgentConfig(
 
 def save_net(folder, seed=0):
     return checkpoint.save(
-        models.create("matching", seed=seed), folder, TrainingConfig("matching").trained_for()
+        models.create("matching", seed=seed), folder, TrainingConfig("matching").describe_task()
     ).parent
 
 

@@ -11,7 +11,7 @@ from stable_baselines3 import PPO, SAC
 from reward_models.agents.buffer import SimilarityHerReplayBuffer
 from reward_models.agents.configs import DISCRIMINATION
 from reward_models.agents.extractor import FEATURES_PER_OBJECT
-from reward_models.agents.set_extractors import EXTRACTORS, scaled
+from reward_models.agents.set_extractors import EXTRACTORS, scale
 from reward_models.agents.vec_env import SpatialSimVecEnv
 from reward_models.threads import one_thread
 from spatialsim_env.arrangements import scene
@@ -115,7 +115,7 @@ def test_scaling_keeps_padding_and_brings_the_arena_to_one():
     rows[0, :2, 1] = 1
     rows[0, 1, scene.POSITION], rows[0, 1, scene.ORIENTATION] = 20, 2 * torch.pi
     rows[0, :2, scene.SIZE] = 2
-    out = scaled(rows)[0]
+    out = scale(rows)[0]
     assert not out[2].any()
     for row, value in ((0, -1.0), (1, 1.0)):
         assert out[row, scene.POSITION].tolist() == [value, value]

@@ -161,7 +161,7 @@ def test_a_resumed_run_has_its_replay_buffer_back(tmp_path):
     steps = read_record(tmp_path)["steps"]
     run = Run.begin(tmp_path, config, Interrupted(0), resume=True)
     envs = training.make_envs(config)
-    model = run.restored(envs)
+    model = run.restore(envs)
     envs.close()
     assert model.num_timesteps == steps
     assert model.replay_buffer.size() * config.n_envs == steps

@@ -71,5 +71,5 @@ def test_a_checkpoint_of_another_version_is_named_too(tmp_path, monkeypatch):
     say(tmp_path, {"spatialsim-env": "0.0.7"})
     envs = training.make_envs(CONFIG)
     with pytest.warns(VersionWarning, match=r"spatialsim-env 0\.0\.7"):
-        Run.begin(tmp_path, CONFIG, "sparse", resume=True).restored(envs)
+        Run.begin(tmp_path, CONFIG, "sparse", resume=True).restore(envs)
     envs.close()

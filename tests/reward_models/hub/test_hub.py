@@ -178,13 +178,13 @@ def test_another_process_in_another_folder(tmp_path, monkeypatch):
 
 def test_agents_find_it_again_wherever_the_package_lies(tmp_path, home):
     for spec in ("hub:matching", "hub:matching:dense"):
-        record = reward_source.described(reward_source.settled(spec), tmp_path / "run")
+        record = reward_source.describe(reward_source.fix_path(spec), tmp_path / "run")
         assert record["reward"] == spec
         record["model"]["folder"] = "/of/another/machine"
-        assert reward_source.found_again(record, tmp_path / "run") == spec
+        assert reward_source.find(record, tmp_path / "run") == spec
         record["model"]["sha256"] = "0" * 64
         with pytest.raises(ValueError, match="has other weights by now"):
-            reward_source.found_again(record, tmp_path / "run")
+            reward_source.find(record, tmp_path / "run")
 
 
 def test_listing_needs_no_torch_until_it_is_asked():
@@ -339,7 +339,7 @@ def test_the_hard_suite_on_a_card(monkeypatch):
 
 def test_a_recipe_of_another_way(tmp_path, monkeypatch):
     def make(settings, folder: Path) -> None:
-        checkpoint.save(models.create("matching", seed=settings.seed), folder, settings.trained_for())
+        checkpoint.save(models.create("matching", seed=settings.seed), folder, settings.describe_task())
 
     chosen = recipes.Recipe("Untrained.", replace(SMALL, seed=4), ("All of it.",), make)
     monkeypatch.setitem(recipes.SHIPPED, "untrained", chosen)

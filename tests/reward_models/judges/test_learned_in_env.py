@@ -213,7 +213,7 @@ def test_stable_baselines3s_own_hindsight(env_id, model, kind, untrained):
 @pytest.mark.parametrize("model", ONE_INPUT)
 def test_hindsight_raises_where_a_model_of_one_input_is_the_reward(model, tmp_path):
     """HighwayEnv#500, panda-gym#53."""
-    task = TrainingConfig.identification(3).trained_for()
+    task = TrainingConfig.identification(3).describe_task()
     path = checkpoint.save(models.create(model), tmp_path / "single", task).parent
     with pytest.raises(ValueError, match="two-input model"):
         hindsight(IDENT, str(path)).learn(40)

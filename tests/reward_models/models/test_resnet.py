@@ -66,7 +66,7 @@ def folder(request, tmp_path_factory):
     model(*(torch.randint(0, 256, (8, 3, PIXELS, PIXELS), dtype=torch.uint8) for _ in range(2)))
     task = {"task": "discrimination"} if model.two_inputs else {"task": "identification", "n_objects": 5}
     config = TrainingConfig(model=request.param, settings={"pixels": PIXELS}, **task)
-    return checkpoint.save(model, tmp_path_factory.mktemp(request.param), config.trained_for()).parent
+    return checkpoint.save(model, tmp_path_factory.mktemp(request.param), config.describe_task()).parent
 
 
 @pytest.fixture(scope="module")

@@ -255,7 +255,7 @@ def test_what_was_trained_on_is_written_down(tmp_path):
     digests = {name: named.read_manifest(tmp_path / "sets" / name)["sha256"] for name in ("stage1", "stage2", "valid")}
     assert checkpoint.load(tmp_path / "run").task["data"] == {"path": config.data, "sha256": digests}
     assert json.loads((tmp_path / "run" / CONFIG).read_text()) == config.to_json() | {"sets": digests}
-    assert "data" not in SHORT.trained_for()
+    assert "data" not in SHORT.describe_task()
 
 
 @pytest.mark.parametrize("changed", ["stage1", "stage2", "valid"])

@@ -23,7 +23,7 @@ def generated(tmp_path_factory):
 def test_answers_are_the_rules_and_balanced(generated):
     pairs = scene_sets.load(generated / questions.SCENES)
     own = scene_sets.samples(pairs)
-    found = questions.asked(own, pairs, np.random.default_rng(0), times=2)
+    found = questions.ask(own, pairs, np.random.default_rng(0), times=2)
     assert len(found) > len(own)
     assert (found.pair == -1).all()
     rows, member = found.extra["scene"], found.extra["member"]

@@ -127,7 +127,7 @@ def test_an_agent_where_it_was_not_trained(here):
     assert made.keys() == {TRANSFER.id, TRANSFER.agent, "rewards/mpgnn", "rewards/matching"}
     agent = load_agent(here.folder(SMALL[TRANSFER.agent]))
     agent.close()
-    policy = training.transferred(agent, TRANSFER.config)
+    policy = training.transfer(agent, TRANSFER.config)
     assert made[TRANSFER.id].evaluation == by_hand(policy, TRANSFER)
     found = evaluate(policy, TRANSFER.config, episodes=TRANSFER.episodes)
     for name, claimed in made[TRANSFER.id].claims.items():

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reward_models.agents.agent_policy import AgentPolicy, observe, world_of
 from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
-from reward_models.agents.policies import AgentPolicy, ExpertPolicy, observed, world_of
+from reward_models.agents.policies import ExpertPolicy
 from reward_models.agents.training import train
 from spatialsim_env.arrangements.datasets import shards
 from spatialsim_env.arrangements.datasets.rollouts import Rollouts, World
@@ -77,6 +78,6 @@ def test_the_expert_acts_as_in_rollouts(action_mode):
     episodes, _ = Rollouts(world, (world.policy("expert"),), per_shard=5).shard("train", 0)
     policy = ExpertPolicy(config.make_env())
     for scenes, actions in zip(episodes.achieved, episodes.actions, strict=False):
-        given, state = policy.predict(observed(scenes, episodes.desired), deterministic=True)
+        given, state = policy.predict(observe(scenes, episodes.desired), deterministic=True)
         assert state is None
         assert np.array_equal(given, actions)
