@@ -3,9 +3,9 @@
     python speed/killed_sweep.py                        20 passes of the small study, 10 kills
     python speed/killed_sweep.py --passes 4 --kills 2   fewer
 
-Both sweeps are ``spatialsim bench run --quick``. The killed one is started again after each kill, and left alone after
-the last; after each kill every row file that is there must be whole. Rows are compared apart from timings, and from the
-commit, which changes when a file is edited meanwhile. Exits with 1 if anything differs.
+Both sweeps are ``spatialsim study run paper --quick``. The killed one is started again after each kill, and left alone
+after the last; after each kill every row file that is there must be whole. Rows are compared apart from timings, and
+from the commit, which changes when a file is edited meanwhile. Exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from reward_models.studies.paper import rows
-from reward_models.studies.paper.rows import Row
-from reward_models.studies.paper.runner import CLAIMS
+from reward_models.studies.engine import rows
+from reward_models.studies.engine.sweep import CLAIMS
+from reward_models.studies.paper.study import STUDY
+from reward_models.studies.paper.work import Row
 
 PASSES = (
     *(f"discrimination/{model}/3-8" for model in ("mlp", "deep_set", "rds", "conditioned_mpgnn")),
@@ -49,8 +51,9 @@ def command(passes: int, jobs: int, folder: Path) -> list[str]:
         sys.executable,
         "-m",
         "reward_models.cli.main",
-        "bench",
+        "study",
         "run",
+        "paper",
         "--quick",
         "--jobs",
         str(jobs),
@@ -100,20 +103,23 @@ def sweep(passes: int, jobs: int, folder: Path, wait: float | None = None) -> tu
 
 def whole_rows(folder: Path) -> list[Row]:
     """The rows that are there, apart from timings and commit; refuses what is not whole."""
-    if not (folder / "results" / rows.FOLDER).exists():
+    if not (folder / "results" / STUDY.files.rows).exists():
         return []
-    found = rows.read(folder / "results", quick=True)
-    return [row | {"commit": None, "seconds": 0, "log": [epoch[:-1] for epoch in row["log"]]} for row in found]
+    found = rows.read(STUDY, folder / "results", quick=True).rows.values()
+    return [
+        replace(row, stamp=replace(row.stamp, commit=None), seconds=0, log=[epoch[:-1] for epoch in row.log])
+        for row in found
+    ]
 
 
 def differences(expected: Sequence[Row], found: Sequence[Row]) -> list[str]:
     """List the entries of rows that differ."""
-    others = {row["id"]: row for row in found}
-    missing = [f"{row['id']} is missing" for row in expected if row["id"] not in others]
+    others = {row.id: row for row in found}
+    missing = [f"{row.id} is missing" for row in expected if row.id not in others]
     return missing + [
-        f"{row['id']}: {', '.join(key for key in row if row[key] != others[row['id']][key])}"
+        f"{row.id}: {', '.join(key for key, value in vars(row).items() if value != getattr(others[row.id], key))}"
         for row in expected
-        if row["id"] in others and row != others[row["id"]]
+        if row.id in others and row != others[row.id]
     ]
 
 

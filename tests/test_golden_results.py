@@ -15,16 +15,8 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("matplotlib")
 
 RESULTS = Path(__file__).parents[1] / "results"
-STUDIES = ("agents", "rel3d")  # on the study engine
+STUDIES = ("paper", "agents", "rel3d")  # on the study engine
 TEXTS = {".md", ".csv"}  # of reports; pictures are of one version of matplotlib
-
-
-def paper(out: Path) -> Iterator[Path]:
-    from reward_models.studies.paper import experiments, rows
-
-    for cell in experiments.CELLS.values():
-        if (recorded := rows.of_cell(RESULTS, cell)) is not None:
-            yield rows.write(out, cell, recorded)
 
 
 def relation_agents(out: Path) -> Iterator[Path]:
@@ -40,17 +32,9 @@ def hard_suite(out: Path) -> Iterator[Path]:
 
 
 FAMILIES: dict[str, tuple[Callable[[Path], Iterator[Path]], str]] = {
-    "paper": (paper, "rows/**/*.jsonl"),
     "relation_agents": (relation_agents, "rel3d/agents/**/*.json"),
     "hard_suite": (hard_suite, "hard/*.json"),
 }
-
-
-def paper_report(out: Path) -> str:
-    from reward_models.studies.paper import report
-
-    report.write(RESULTS, out)
-    return "report"
 
 
 def study_report(name: str) -> Callable[[Path], str]:
@@ -64,7 +48,7 @@ def study_report(name: str) -> Callable[[Path], str]:
     return write
 
 
-REPORTS = {"paper": paper_report, **{name: study_report(name) for name in STUDIES}}
+REPORTS = {name: study_report(name) for name in STUDIES}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

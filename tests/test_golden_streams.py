@@ -80,9 +80,9 @@ def of_sets() -> dict[str, Any]:
 
 def of_trainings() -> dict[str, Any]:
     """The streams of the paper's trainings: each stage, and the validation."""
-    from reward_models.studies.paper import experiments
+    from reward_models.studies.paper import runs
 
-    configs = [cell.config(0) for cell in experiments.CELLS.values() if hasattr(cell, "config")]
+    configs = [cell.config(0) for cell in runs.CELLS.values() if hasattr(cell, "config")]
     return of_names([config.set_name(part) for config in configs for part in [*range(len(config.stages)), "valid"]])
 
 
@@ -93,13 +93,13 @@ def of_studies() -> dict[str, Any]:
     from reward_models.studies.agents import runs
     from reward_models.studies.hard_suite import rows
     from reward_models.studies.hardening import ablation
-    from reward_models.studies.paper import experiments
+    from reward_models.studies.paper import runs as paper
     from reward_models.studies.rel3d import runs as relations
 
-    cells = [run for cell in experiments.CELLS.values() for run in cell.ids]
+    cells = [run for cell in paper.CELLS.values() for run in cell.runs]
     hardening = [f"{model}/{variant}" for model in recipes.HARDENED for variant in ablation.variants_of(model)]
     return {
-        "paper": {**of_names(cells), "version": experiments.VERSION},
+        "paper": {**of_names(cells), "version": paper.VERSION},
         "agents": {**of_names(list(runs.units())), "version": runs.VERSION},
         "rel3d": {**of_names(list(relations.units())), "version": relations.VERSION},
         "hard": {**of_names(list(hard_suite.NAMES)), "version": rows.VERSION},

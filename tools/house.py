@@ -28,7 +28,7 @@ PARTICIPLES = {"begun", "drawn", "found", "given", "held", "kept", "known", "mad
 NO_PARTICIPLES = {"bed", "embed", "feed", "need", "proceed", "red", "seed", "shed", "speed"}
 STUDIES = {  # below reward_models, with their commands, as they lie now and as they lay at commit 3f55a1f
     "the engine of studies": r"studies/engine/|claims\.py",
-    "the paper's study": r"studies/paper/|cli/paper\.py|benchmark/",
+    "the paper's study": r"studies/paper/|benchmark/",
     "the study of agents": r"studies/agents/|cli/agent_study\.py|agents/study",
     "the study of Rel3D": r"studies/rel3d/|cli/relations\.py"
     r"|relations/(runner|rows|commands|experiments|report|tables|figures|test_set)\.py",

@@ -36,11 +36,11 @@ from reward_models.auditing.report import MARKDOWN, listed, opening
 from reward_models.judges.learned_relations import LearnedRelation, RelationReward
 from reward_models.models import checkpoint
 from reward_models.shares import format_share, share_of
-from reward_models.studies.paper.report import put
-from reward_models.studies.paper.tables import Table
 from reward_models.studies.relation_agents.agent import ALL, SEVEN
+from reward_models.tables import Table
 from reward_models.threads import one_thread
 from spatialsim_env.checks import require, require_seed, require_whole
+from spatialsim_env.files import write_whole
 from spatialsim_env.relations.predicates import predicates as rules
 from spatialsim_env.relations.vocabulary import PREDICATES
 from spatialsim_env.relations.world.episodes import Episodes
@@ -249,8 +249,8 @@ def write(found: Report, out: str | os.PathLike[str]) -> Path:
         OSError: a file cannot be written.
     """
     folder = Path(out)
-    put(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
-    put(folder / MARKDOWN, markdown(found).encode())
+    write_whole(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
+    write_whole(folder / MARKDOWN, markdown(found).encode())
     return folder / MARKDOWN
 
 

@@ -26,12 +26,10 @@ from typing import Any
 from reward_models import shares
 from reward_models.auditing import measures, pictures
 from reward_models.auditing.targets import targets
-from reward_models.studies.paper.figures import png
-from reward_models.studies.paper.report import put
-from reward_models.studies.paper.tables import Table
+from reward_models.tables import Table, png
 from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.core.screen import import_pygame, save_frames
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replaced, write_whole
 
 COLORS = 64  # of a small picture
 JSON, MARKDOWN, PICTURES = "audit.json", "report.md", "pictures"
@@ -80,8 +78,8 @@ def write(found: Report, out: str | os.PathLike[str]) -> Path:
     """
     folder = Path(out)
     drawn = _draw(found, folder / PICTURES)
-    put(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
-    put(folder / MARKDOWN, markdown(found, drawn).encode())
+    write_whole(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
+    write_whole(folder / MARKDOWN, markdown(found, drawn).encode())
     return folder / MARKDOWN
 
 
@@ -119,7 +117,7 @@ def _draw(found: Report, folder: Path) -> list[str]:
     if worst is not None:
         save_frames([worst], folder / "gallery.png")
     for name in ("paths", "reliability", "heat_maps"):
-        put(folder / f"{name}.png", png(getattr(pictures, name)(found)))
+        write_whole(folder / f"{name}.png", png(getattr(pictures, name)(found)))
     return [name for name in _TITLES if name != "gallery" or worst is not None]
 
 

@@ -14,7 +14,6 @@ from reward_models.cli.auditing import audit
 from reward_models.cli.hard_suite import hard
 from reward_models.cli.hardening import ablation
 from reward_models.cli.hub import app as hub_app
-from reward_models.cli.paper import app as bench_app
 from reward_models.cli.relations import rel3d_app
 from reward_models.cli.rollouts import rollouts
 from reward_models.studies.engine.commands import app as study_app
@@ -41,7 +40,6 @@ app = typer.Typer(
     "Start with: spatialsim demo --quick",
 )
 app.add_typer(agent_app, name="agent")
-app.add_typer(bench_app, name="bench")
 app.add_typer(hub_app, name="hub")
 app.add_typer(rel3d_app, name="rel3d")
 app.add_typer(study_app, name="study")

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from reward_models import provenance
 from reward_models.auditing.judge import TRUTH
 from reward_models.auditing.report import write_small
 from reward_models.auditing.targets import card_of
@@ -42,7 +43,6 @@ from reward_models.judges.learned import LearnedModel, load
 from reward_models.measuring import hard_cases
 from reward_models.measuring.evaluation import accuracy_by_range, truth_on
 from reward_models.models import checkpoint
-from reward_models.studies.paper import rows
 from reward_models.threads import one_thread
 from reward_models.training.folder import LOG
 from reward_models.training.protocol import read_log
@@ -209,7 +209,7 @@ def microseconds(model: LearnedModel, size: int) -> float:
 
 
 def _made_by() -> Row:
-    said = rows.made_by()
+    said = provenance.made_by()
     return {key: said[key] for key in _MADE}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from reward_models.studies.engine.study import Study
 
 STUDIES = {  # module and name of a Study
+    "paper": "reward_models.studies.paper.study:STUDY",
     "agents": "reward_models.studies.agents.tables:STUDY",
     "rel3d": "reward_models.studies.rel3d.report:REL3D",
 }

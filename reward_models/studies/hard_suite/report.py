@@ -18,10 +18,10 @@ from reward_models.measuring.hard_cases import (
 )
 from reward_models.studies.hard_suite import rows as hard_rows
 from reward_models.studies.hard_suite.rows import Recorded
-from reward_models.studies.paper.report import put
-from reward_models.studies.paper.tables import NONE, Table
+from reward_models.tables import NONE, Table
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.arrangements.hard_suite import label_of
+from spatialsim_env.files import write_whole
 
 MARKDOWN, RATIO = "report.md", 1.1  # the target: a detection threshold of at most so many times the ideal observer's
 _NEVER = "never"
@@ -50,8 +50,8 @@ def write(folder: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(f"{folder} holds no rows; accepted is a folder that spatialsim hard wrote")
     shown = tables(found)
     for table in (*shown, in_full(found)):
-        put(home / "tables" / f"{table.name}.csv", table.csv().encode())
-    put(home / MARKDOWN, _markdown(found, shown).encode())
+        write_whole(home / "tables" / f"{table.name}.csv", table.csv().encode())
+    write_whole(home / MARKDOWN, _markdown(found, shown).encode())
     return home / MARKDOWN
 
 

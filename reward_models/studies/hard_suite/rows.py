@@ -24,14 +24,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from reward_models import load
+from reward_models import load, provenance
 from reward_models.judges import shipped
 from reward_models.judges.learned import LearnedModel
 from reward_models.measuring import hard_cases
 from reward_models.measuring.hard_cases import Row
 from reward_models.models import checkpoint
-from reward_models.studies.paper import rows as benchmark_rows
-from reward_models.studies.paper.rows import RowError
+from reward_models.studies.engine.rows import RowError
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.arrangements.tasks import object_range
 from spatialsim_env.checks import read_object, require_entries
@@ -97,7 +96,7 @@ def judge(
         )
     if Path(name).name != name:
         raise ValueError(f"name is {name!r}; accepted is the name of a file, without a folder")
-    begun, made = time.perf_counter(), benchmark_rows.made_by()
+    begun, made = time.perf_counter(), provenance.made_by()
     found = hard_cases.run(model, name, tasks=tasks, objects=objects, size=size, seed=seed)
     about = {
         "name": name,

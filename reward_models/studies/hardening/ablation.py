@@ -28,13 +28,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from reward_models import provenance
 from reward_models.auditing.audit import audit
 from reward_models.hub.recipes import HARDENED
 from reward_models.judges.learned import LearnedModel
 from reward_models.measuring import hard_cases
 from reward_models.measuring.evaluation import accuracy_by_range
 from reward_models.models import RewardModel
-from reward_models.studies.paper import rows as benchmark_rows
 from reward_models.training.hardening.config import PARTS, HardeningConfig
 from reward_models.training.hardening.rounds import harden, read_rounds
 from spatialsim_env.arrangements.tasks import RANGES
@@ -43,6 +43,7 @@ from spatialsim_env.files import replaced
 
 Row = dict[str, Any]
 
+VERSION = 1  # of the rows
 PLAIN = "plain"
 TEST_SAMPLES, HARD_SAMPLES = 10_000, 2_000  # per range; per task and range
 OBJECTS = RANGES[:2]  # of the hard suite
@@ -122,7 +123,7 @@ def _row(
     say: Callable[[str], None],
 ) -> Path:
     run = f"{model}/{name}/seed{config.seed}"
-    path, made = out / f"{run}.json", benchmark_rows.made_by()
+    path, made = out / f"{run}.json", {"version": VERSION} | provenance.made_by()
     if path.exists() and _same(read_object(path), config, made):
         say(f"{run}: is there")
         return path

@@ -6,7 +6,6 @@ for the same rows and version of matplotlib.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,39 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_models.studies.paper.experiments import GROUPS
 from reward_models.studies.paper.protocol import title
-from reward_models.studies.paper.rows import Row
-from reward_models.studies.paper.summary import Results
+from reward_models.studies.paper.runs import GROUPS
+from reward_models.studies.paper.summary import Cells
 from reward_models.studies.paper.tables import DISCRIMINATION, IDENTIFICATION, cells_of
+from reward_models.studies.paper.work import Row
+from reward_models.tables import blank_figure
 from spatialsim_env.arrangements.pictures import picture
 from spatialsim_env.arrangements.scene import ARENA, POSITION, SIZE, present
 from spatialsim_env.arrangements.tasks import Identification
 
-DPI = 110
 N_OBJECTS = 5  # in the scenes of Figures 1 and 2
 MOST_LOGIT = 100.0  # end of the scale of heat maps
 BAND = (10, 90)  # percentiles of the runs between which a learning curve's band lies
 _COLORS = {model: f"C{k}" for k, model in enumerate(dict.fromkeys((*DISCRIMINATION, *IDENTIFICATION)))}
 _MARGIN = 2.0  # units around the objects of Figure 1
 _LEAST_ACCURACY = 0.45  # lower end of the learning curves; chance is 0.5
-
-
-def png(figure: Any) -> bytes:
-    """A figure as a PNG."""
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
-    return out.getvalue()
-
-
-def blank_figure(width: float, height: float) -> Any:
-    """An empty figure, in inches, that belongs to no display and no global state."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def samples(seed: int = 0) -> Any:
@@ -92,7 +74,7 @@ def _arena() -> Any:
     return Rectangle((0, 0), ARENA, ARENA, fill=False, linestyle="--", linewidth=0.8, edgecolor="0.4")
 
 
-def heat_maps(results: Results, task: str) -> Any | None:
+def heat_maps(results: Cells, task: str) -> Any | None:
     """Figure 2 for a task: what each model says of a scene whose one object is displaced over the arena.
 
     All panels share one symmetric scale, linear within ±1 and logarithmic beyond, because networks differ by orders of
@@ -113,8 +95,9 @@ def heat_maps(results: Results, task: str) -> Any | None:
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     for axes, (model, row) in zip(grid.flat, shown.items(), strict=False):
-        image = draw_heat_map(axes, row["heat_map"])
-        low, high = np.min(row["heat_map"]["logits"]), np.max(row["heat_map"]["logits"])
+        image = draw_heat_map(axes, row.heat_map or {})
+        logits = axes.images[0].get_array()
+        low, high = np.min(logits), np.max(logits)
         name = "truth: 1 - distance" if model == "truth" else title(model)
         axes.set_title(f"{name}\n{_number(low)} to {_number(high)}", fontsize=9)
     bar = figure.colorbar(image, ax=grid, shrink=0.85, extend="both")
@@ -129,7 +112,7 @@ def heat_maps(results: Results, task: str) -> Any | None:
 
 
 def _first_map(rows: Iterable[Row]) -> Row | None:
-    return next((row for row in rows if row["heat_map"] is not None), None)
+    return next((row for row in rows if row.heat_map is not None), None)
 
 
 def _number(value: float) -> str:
@@ -157,7 +140,7 @@ def draw_heat_map(axes: Any, found: dict[str, Any]) -> Any:
     return image
 
 
-def curves(results: Results, task: str) -> Any | None:
+def curves(results: Cells, task: str) -> Any | None:
     """Validation accuracy and training loss of a task by epoch, a column a group, with the stages of the curriculum."""
     models = IDENTIFICATION if task == "identification" else DISCRIMINATION
     from matplotlib.ticker import MaxNLocator
@@ -198,7 +181,7 @@ def curves(results: Results, task: str) -> Any | None:
 
 def _logs(rows: Sequence[Row]) -> NDArray[np.float64]:
     """Loss and validation accuracy (runs, epochs, 2) of runs of equal length; NaN for what is not finite."""
-    logs = [[[math.nan if value is None else value for value in line[2:4]] for line in row["log"]] for row in rows]
+    logs = [[[math.nan if value is None else value for value in line[2:4]] for line in row.log] for row in rows]
     epochs = max(map(len, logs), default=0)
     return np.array([log for log in logs if log and len(log) == epochs], dtype=np.float64)
 
@@ -215,12 +198,12 @@ def _curve(axes: Any, values: NDArray[np.float64], model: str) -> None:
 
 def _mark_stages(accuracy: Any, loss: Any, rows: Sequence[Row]) -> None:
     """A line before each stage of the curriculum and its rotation limit, from the first run that has one."""
-    row = next((row for row in rows if len(row["settings"]["stages"]) > 1 and row["log"]), None)
+    row = next((row for row in rows if len(row.settings["stages"]) > 1 and row.log), None)
     if row is None:
         return
-    of_epoch = [line[0] for line in row["log"]]
+    of_epoch = [line[0] for line in row.log]
     middles = {}
-    for stage, limit in enumerate(row["settings"]["stages"], start=1):
+    for stage, limit in enumerate(row.settings["stages"], start=1):
         if stage not in of_epoch:
             continue
         start, length = of_epoch.index(stage) + 0.5, of_epoch.count(stage)

@@ -9,10 +9,10 @@ import numpy as np
 
 from reward_models import models
 from reward_models.models.resnet import PictureConfig
-from reward_models.studies.paper.experiments import Cell
 from reward_models.studies.paper.protocol import compressed
-from reward_models.studies.paper.summary import Results
-from reward_models.studies.paper.tables import NONE, Table
+from reward_models.studies.paper.runs import Cell
+from reward_models.studies.paper.summary import Cells
+from reward_models.tables import NONE, Table
 
 PIXELS = PictureConfig().pixels  # of the paper's pictures
 
@@ -23,14 +23,14 @@ FORWARD = (
 GPU = 1e13  # operations a second of a GPU in float32: assumed, not measured
 
 
-def outstanding(results: Results, cells: Sequence[Cell]) -> Table:
+def outstanding(results: Cells, cells: Sequence[Cell]) -> Table:
     """The runs without a row, a line and a command for each model of a task; a cell that has rows is not run again."""
-    done = {row["id"] for row in results.rows}
+    done = {row.id for row in results.rows}
     by_model: dict[str, list[tuple[Cell, int]]] = {}
     for cell in cells:
-        missing = sum(run not in done for run in cell.ids)
+        missing = sum(run not in done for run in cell.runs)
         if missing:
-            by_model.setdefault(_model(cell.name), []).append((cell, missing))
+            by_model.setdefault(_model(cell.id), []).append((cell, missing))
     lines = []
     for model, wanting in by_model.items():
         costs = [(missing, _seconds(results, cell)) for cell, missing in wanting]
@@ -38,9 +38,9 @@ def outstanding(results: Results, cells: Sequence[Cell]) -> Table:
         sources = "; ".join(dict.fromkeys(known[1] for _, known in costs if known))
         measured = (_hours(total), sources) if all(known for _, known in costs) else (NONE, NONE)
         gpu = sum(missing * _operations(cell) for cell, missing in wanting) / GPU
-        name = wanting[0][0].name if len(wanting) == 1 else model
+        name = wanting[0][0].id if len(wanting) == 1 else model
         runs = str(sum(missing for missing, _ in costs))
-        command = f"`spatialsim bench run --filter {name}`"
+        command = f"`spatialsim study run paper --filter {name}`"
         lines.append((command, _objects_of(wanting), runs, *measured, _hours(gpu) if gpu else NONE))
     note = (
         "Hours of training for all runs of the line together, on one processor of the machine that made the rows, "
@@ -71,7 +71,7 @@ def _picture_work(settings: dict[str, Any]) -> float:
 
 def _operations(cell: Cell) -> float:
     """Arithmetic of a run of a picture model; 0 for others."""
-    return 3 * 2 * FORWARD * _picture_work(cell.settings(cell.seeds[0]))
+    return 3 * 2 * FORWARD * _picture_work(cell.settings(cell.runs[0]))
 
 
 def _model(cell: str) -> str:
@@ -80,19 +80,19 @@ def _model(cell: str) -> str:
 
 
 def _objects_of(wanting: Sequence[tuple[Cell, int]]) -> str:
-    scenes = [cell.name.rpartition("/")[2] for cell, _ in wanting]
+    scenes = [cell.id.rpartition("/")[2] for cell, _ in wanting]
     single = [int(part[1:]) for part in scenes if part.startswith("n")]
     return ", ".join([f"n = {compressed(single)}"] * bool(single) + [part for part in scenes if part[0] != "n"])
 
 
-def _seconds(results: Results, cell: Cell) -> tuple[float, str] | None:
+def _seconds(results: Cells, cell: Cell) -> tuple[float, str] | None:
     """Seconds a run of a cell would take and what that follows from; None where nothing of its model is measured."""
-    work = _picture_work(cell.settings(cell.seeds[0]))
+    work = _picture_work(cell.settings(cell.runs[0]))
     if work:
         return _by_pixels(results, work)
-    model = "discrimination/mpgnn" if cell.name.startswith("ablation/") else _model(cell.name)
+    model = "discrimination/mpgnn" if cell.id.startswith("ablation/") else _model(cell.id)
     measured = {
-        _objects(name): (float(np.mean([row["seconds"] for row in rows])), name)
+        _objects(name): (float(np.mean([row.seconds for row in rows])), name)
         for name, rows in results.cells.items()
         if _model(name) == model
     }
@@ -101,17 +101,17 @@ def _seconds(results: Results, cell: Cell) -> tuple[float, str] | None:
     sizes = sorted(measured)
     means = [measured[size][0] for size in sizes]
     if len(sizes) == 1 or min(means) <= 0:
-        return means[0] * _objects(cell.name) / sizes[0], measured[sizes[0]][1]
+        return means[0] * _objects(cell.id) / sizes[0], measured[sizes[0]][1]
     slope, offset = np.polyfit(np.log(sizes), np.log(means), 1)
-    return float(np.exp(offset + slope * np.log(_objects(cell.name)))), f"{len(sizes)} sizes of {model}"
+    return float(np.exp(offset + slope * np.log(_objects(cell.id)))), f"{len(sizes)} sizes of {model}"
 
 
-def _by_pixels(results: Results, work: float) -> tuple[float, str] | None:
+def _by_pixels(results: Cells, work: float) -> tuple[float, str] | None:
     """From the runs of picture models that there are."""
     measured = {
-        name: float(np.mean([row["seconds"] for row in rows])) / seen
+        name: float(np.mean([row.seconds for row in rows])) / seen
         for name, rows in results.cells.items()
-        if (seen := _picture_work(rows[0]["settings"]))
+        if (seen := _picture_work(rows[0].settings))
     }
     if not measured:
         return None

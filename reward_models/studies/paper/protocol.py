@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from reward_models import models
-from reward_models.studies.paper.rows import Row
+from reward_models.studies.paper.work import Row
 from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.scene import TURN
 
@@ -64,11 +64,11 @@ def was_run(runs: Iterable[Row]) -> str:
     rows = list(runs)
     if not rows:
         return "-"
-    sizes = sorted({row["settings"]["n_objects"] for row in rows if isinstance(row["settings"]["n_objects"], int)})
-    seeds = sorted({row["seed"] for row in rows})
+    sizes = sorted({row.settings["n_objects"] for row in rows if isinstance(row.settings["n_objects"], int)})
+    seeds = sorted({row.seed for row in rows})
     parts = [f"n = {compressed(sizes)}"] if sizes else []
     parts.append(f"{'seed' if len(seeds) == 1 else 'seeds'} {compressed(seeds)}")
-    parts += dict.fromkeys(text for row in rows for text in departures(row["settings"]))
+    parts += dict.fromkeys(text for row in rows for text in departures(row.settings))
     return ", ".join(parts)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.studies.paper.rows import Row
+from reward_models.studies.paper.work import Row
 
 RESAMPLES = 10_000
 LEVEL = 0.95  # of the intervals
@@ -50,24 +50,24 @@ class Published:
     weights: int
 
 
-class Results:
-    """The rows of a benchmark, by cell."""
+class Cells:
+    """The rows of the study, by cell."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self.rows = tuple(sorted(rows, key=lambda row: (row["cell"], row["seed"])))
+        self.rows = tuple(sorted(rows, key=lambda row: (row.cell, row.seed)))
 
     @cached_property
     def failed(self) -> tuple[Row, ...]:
         """The rows with an error."""
-        return tuple(row for row in self.rows if row["error"] is not None)
+        return tuple(row for row in self.rows if row.error is not None)
 
     @cached_property
     def cells(self) -> dict[str, tuple[Row, ...]]:
         """The rows without an error by cell, in order of seeds."""
         found: dict[str, list[Row]] = {}
         for row in self.rows:
-            if row["error"] is None:
-                found.setdefault(row["cell"], []).append(row)
+            if row.error is None:
+                found.setdefault(row.cell, []).append(row)
         return {cell: tuple(rows) for cell, rows in found.items()}
 
     def runs(self, cells: Sequence[str]) -> list[Row]:
@@ -76,7 +76,7 @@ class Results:
 
     def accuracies(self, cell: str, test: str) -> list[float]:
         """Accuracy on a test set of each run of a cell that was tested on it."""
-        return [share(row["accuracy"][test]) for row in self.runs([cell]) if test in row["accuracy"]]
+        return [share(row.accuracy[test]) for row in self.runs([cell]) if test in row.accuracy]
 
 
 def share(measured: dict[str, int]) -> float:

@@ -6,19 +6,16 @@ figure, with its interval, what was run, weights and seconds. A figure without a
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reward_models.studies.paper import experiments
-from reward_models.studies.paper.experiments import GROUPS
 from reward_models.studies.paper.protocol import departures, title, was_run
-from reward_models.studies.paper.rows import Row
+from reward_models.studies.paper.runs import CELLS, GROUPS
+from reward_models.studies.paper.runs import RULES as RULE_NAMES
 from reward_models.studies.paper.summary import (
     CLOSE,
+    Cells,
     Published,
-    Results,
     Summary,
     closeness,
     published,
@@ -27,13 +24,13 @@ from reward_models.studies.paper.summary import (
     summarise,
     verdict,
 )
-
-NONE = "-"
+from reward_models.studies.paper.work import Row
+from reward_models.tables import NONE, Table, number
 
 
 def _models(task: str, *paper: str) -> tuple[str, ...]:
     """The models of a task: those of the paper's table in its order, then the others of the study."""
-    parts = [name.split("/") for name in experiments.CELLS]
+    parts = [name.split("/") for name in CELLS]
     return tuple(dict.fromkeys((*paper, *(model for of_task, model, _ in parts if of_task == task))))
 
 
@@ -53,26 +50,9 @@ _WIDTH = "width"  # beginning of the names of the cells with other embedding wid
 _SUMMARY = ("mean", "deviation", "95 % low", "95 % high", "runs")
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells of text under a title."""
-
-    name: str  # of its file
-    title: str
-    columns: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-    def markdown(self) -> str:
-        """The cells, without title and note."""
-        lines = (self.columns, ("---",) * len(self.columns), *self.lines)
-        return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
-
-    def csv(self) -> str:
-        """A line of columns, then the others."""
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows((self.columns, *self.lines))
-        return out.getvalue()
+def weights_of(rows: Sequence[Row]) -> list[int]:
+    """The numbers of trained weights of runs that trained a network."""
+    return sorted({row.n_weights for row in rows if row.n_weights is not None})
 
 
 @dataclass(frozen=True)
@@ -91,12 +71,12 @@ class Figure:
         """The verdict, with what qualifies it; "-" where there is nothing to compare."""
         if self.ours is None or self.theirs is None:
             return NONE
-        if any(departures(row["settings"]) for row in self.runs):
+        if any(departures(row.settings) for row in self.runs):
             return "not comparable"
         parts = []
         if self.ours.n_cells < self.n_sets:
             parts.append(f"{self.ours.n_cells} of {self.n_sets} sets")
-        begun = sum({row["cell"]: len(row["seeds_together"]) for row in self.runs}.values())
+        begun = sum({row.cell: len(row.seeds_together) for row in self.runs}.values())
         if self.ours.n_runs < begun:
             parts.append(f"{self.ours.n_runs} of {begun} runs")
         return verdict(self.ours.mean, self.theirs) + (f" ({', '.join(parts)})" if parts else "")
@@ -104,15 +84,15 @@ class Figure:
     @property
     def weights(self) -> str:
         """Trained weights of the runs."""
-        return " / ".join(f"{n:,}" for n in sorted({row["n_weights"] for row in self.runs})) or NONE
+        return " / ".join(f"{n:,}" for n in weights_of(self.runs)) or NONE
 
     @property
     def seconds(self) -> str:
         """Mean seconds of training, per run."""
-        return number(sum(row["seconds"] for row in self.runs) / len(self.runs), 1) if self.runs else NONE
+        return number(sum(row.seconds for row in self.runs) / len(self.runs), 1) if self.runs else NONE
 
 
-def figures(results: Results, task: str, models: Sequence[str]) -> list[Figure]:
+def figures(results: Cells, task: str, models: Sequence[str]) -> list[Figure]:
     """A figure for each model and group, each model tested on the set of what it was trained on."""
     found = []
     for model in models:
@@ -143,11 +123,6 @@ def range_test(scenes: str) -> str:
     return f"discrimination/{scenes}/test"
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number as all tables write it; "-" for None."""
-    return NONE if value is None else f"{value:.{digits}f}"
-
-
 def pair(figure: Summary | Published | None) -> str:
     """Mean ± deviation; the mean alone for one run."""
     if figure is None:
@@ -163,7 +138,7 @@ def _numbers(figure: Summary | None) -> tuple[str, ...]:
     return (number(figure.mean), number(figure.deviation), number(low), number(high), str(figure.n_runs))
 
 
-def table1(results: Results) -> tuple[Table, Table]:
+def table1(results: Cells) -> tuple[Table, Table]:
     """Identification: wide and in full."""
     note = (
         "Mean and deviation over the sets of a group (a set for each number of objects) and over seeds, beside the "
@@ -173,7 +148,7 @@ def table1(results: Results) -> tuple[Table, Table]:
     return _wide("table1", "Table 1: Identification", note, found), _full("table1", "Table 1 in full", found)
 
 
-def table2(results: Results) -> tuple[Table, Table]:
+def table2(results: Cells) -> tuple[Table, Table]:
     """Discrimination, each model tested on the range that it was trained on: wide and in full."""
     note = (
         "Trained and tested on one range: mean and deviation over seeds, beside the published ones; the interval is a "
@@ -207,7 +182,7 @@ def _departing(found: Sequence[Figure]) -> str:
     """A sentence about the models whose runs depart from the protocol; empty without one."""
     by_model: dict[str, list[Row]] = {}
     for figure in found:
-        by_model.setdefault(figure.model, []).extend(row for row in figure.runs if departures(row["settings"]))
+        by_model.setdefault(figure.model, []).extend(row for row in figure.runs if departures(row.settings))
     named = [f"{title(model)} ({was_run(runs)})" for model, runs in by_model.items() if runs]
     return f" Other than the protocol: {'; '.join(named)}." if named else ""
 
@@ -226,7 +201,7 @@ def _full(name: str, heading: str, found: Sequence[Figure]) -> Table:
     return Table(f"{name}_full", heading, columns, tuple(lines))
 
 
-def table3(results: Results) -> tuple[Table, Table]:
+def table3(results: Cells) -> tuple[Table, Table]:
     """Discrimination, trained on one range and tested on all: wide and in full."""
     wide, full = [], []
     for model in DISCRIMINATION:
@@ -255,13 +230,13 @@ def table3(results: Results) -> tuple[Table, Table]:
     )
 
 
-def rules(results: Results) -> Table:
+def rules(results: Cells) -> Table:
     """Rules without learning, beside what is known of them."""
     known = published()["rules"]
     titles = {"n3": "n = 3"}
     columns = [name for column in known["columns"] for name in (titles.get(column, column), "expected")]
     lines = []
-    for rule in experiments.RULES:
+    for rule in RULE_NAMES:
         line = [RULES.get(rule, rule)]
         for k, column in enumerate(known["columns"]):
             ours = summarise(results.accuracies(f"rules/{rule}/{column}", range_test(column)))
@@ -274,14 +249,14 @@ def rules(results: Results) -> Table:
     return Table("rules", "Rules without learning, Discrimination", ("rule", *columns), tuple(lines), note)
 
 
-def ablations(results: Results) -> Table:
+def ablations(results: Cells) -> Table:
     """The MPGNN at 3-8 with one thing changed, on every set that such runs were tested on."""
     cells = {name.replace("_", " "): cell for name, cell in _changed().items() if not name.startswith(_WIDTH)}
     note = "The MPGNN, trained on 3-8 objects; below the first row with one thing changed each. "
     return _variants("ablations", "Ablations", note, {"MPGNN": "discrimination/mpgnn/3-8"} | cells, results)
 
 
-def widths(results: Results) -> Table:
+def widths(results: Cells) -> Table:
     """The MPGNN at 21-30 with wider embeddings, on every set that such runs were tested on."""
     cells = {name: cell for name, cell in _changed().items() if name.startswith(_WIDTH)}
     note = "The MPGNN, trained on 21-30 objects, by the width of its node, edge and global features. "
@@ -292,31 +267,31 @@ def widths(results: Results) -> Table:
 
 def _changed() -> dict[str, str]:
     """The cells with one thing changed, by what is changed."""
-    return {name.split("/")[1]: name for name in experiments.CELLS if name.startswith("ablation/")}
+    return {name.split("/")[1]: name for name in CELLS if name.startswith("ablation/")}
 
 
-def _variants(name: str, heading: str, note: str, cells: dict[str, str], results: Results) -> Table:
+def _variants(name: str, heading: str, note: str, cells: dict[str, str], results: Cells) -> Table:
     base = next(iter(cells.values()))
-    tests = sorted({test for row in results.runs(list(cells.values())) for test in row["accuracy"]}, key=_by_size)
+    tests = sorted({test for row in results.runs(list(cells.values())) for test in row.accuracy}, key=_by_size)
     own = own_test(base)
     lines = []
     for label, cell in cells.items():
         runs = results.runs([cell])
         shares = [pair(summarise(results.accuracies(cell, test))) for test in tests]
         change = NONE if cell == base else _change(results, cell, base, own)
-        weights = " / ".join(f"{n:,}" for n in sorted({row["n_weights"] for row in runs})) or NONE
+        weights = " / ".join(f"{n:,}" for n in weights_of(runs)) or NONE
         lines.append((label, weights, *shares, change, was_run(runs)))
     columns = ("variant", "weights", *tests, f"change on {own}", "what was run")
     note += "The change is the difference of means to the first row over the seeds that both have."
     return Table(name, heading, columns, tuple(lines), note)
 
 
-def _change(results: Results, cell: str, base: str, test: str) -> str:
-    by_seed = [{row["seed"]: row for row in results.runs([name]) if test in row["accuracy"]} for name in (cell, base)]
+def _change(results: Cells, cell: str, base: str, test: str) -> str:
+    by_seed = [{row.seed: row for row in results.runs([name]) if test in row.accuracy} for name in (cell, base)]
     shared = sorted(by_seed[0].keys() & by_seed[1].keys())
     if not shared:
         return NONE
-    ours, theirs = ([share(of_cell[seed]["accuracy"][test]) for seed in shared] for of_cell in by_seed)
+    ours, theirs = ([share(of_cell[seed].accuracy[test]) for seed in shared] for of_cell in by_seed)
     return f"{sum(ours) / len(shared) - sum(theirs) / len(shared):+.3f} ({len(shared)} seeds)"
 
 
@@ -326,16 +301,16 @@ def _by_size(test: str) -> tuple[int, str]:
     return int(digits[0]) if digits else 0, test
 
 
-def runs(results: Results) -> Table:
+def runs(results: Cells) -> Table:
     """Every run on every test set, for whoever computes something else."""
     columns = ("id", "test", "correct", "total", "accuracy", "weights", "s of training", "error")
     lines = []
     for row in results.rows:
-        known = (NONE if row["n_weights"] is None else str(row["n_weights"]), number(row["seconds"], 3))
-        for test, measured in row["accuracy"].items():
+        known = (NONE if row.n_weights is None else str(row.n_weights), number(row.seconds, 3))
+        for test, measured in row.accuracy.items():
             lines.append(
                 (
-                    row["id"],
+                    row.id,
                     test,
                     str(measured["correct"]),
                     str(measured["total"]),
@@ -344,6 +319,6 @@ def runs(results: Results) -> Table:
                     "",
                 )
             )
-        if row["error"] is not None:
-            lines.append((row["id"], *(NONE,) * 4, *known, row["error"]))
+        if row.error is not None:
+            lines.append((row.id, *(NONE,) * 4, *known, row.error))
     return Table("runs", "Every run", columns, tuple(lines))

@@ -10,20 +10,21 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from reward_models.cli import demo
 from reward_models.studies.agents import tables as agent_tables
-from reward_models.studies.engine import rows as study_rows
+from reward_models.studies.engine import rows
 from reward_models.studies.hard_suite import report as hard_report
 from reward_models.studies.hard_suite import rows as hard_rows
-from reward_models.studies.paper import rows, tables
+from reward_models.studies.paper import tables
 from reward_models.studies.paper.protocol import title
-from reward_models.studies.paper.summary import Results, published, summarise
+from reward_models.studies.paper.study import STUDY
+from reward_models.studies.paper.summary import Cells, published, summarise
 from reward_models.studies.readme import ablation, audit, relations
-from reward_models.tables import Table
+from reward_models.tables import NONE, Table, number
 from reward_models.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[3]
@@ -71,26 +72,26 @@ def _speed(name: str) -> Callable[[], str]:
     return table
 
 
-def _results() -> Results:
-    return Results(rows.read(RESULTS, quick=False) if (RESULTS / rows.FOLDER).is_dir() else [])
+def _results() -> Cells:
+    return Cells(rows.read(STUDY, RESULTS).rows.values() if (RESULTS / STUDY.files.rows).is_dir() else [])
 
 
 def _benchmark() -> str:
     """Tables 1 and 2 of the paper, ours beside the published ones."""
     known = _results()
     if not known.rows:
-        return "No run is recorded yet: `spatialsim bench run` makes them."
+        return "No run is recorded yet: `spatialsim study run paper` makes them."
     shown = [tables.table1(known)[0], tables.table2(known)[0]]
     return _shown(shown)
 
 
-def _shown(shown: Sequence[tables.Table | Table]) -> str:
+def _shown(shown: list[Table]) -> str:
     return "\n\n".join(f"**{table.title}**\n\n{table.markdown()}\n\n{table.note}" for table in shown)
 
 
 def _agents() -> str:
     """What agents achieve in each configuration, and what they make of each reward."""
-    done = study_rows.read(agent_tables.STUDY, AGENTS).done
+    done = rows.read(agent_tables.STUDY, AGENTS).done
     return _shown([agent_tables.configurations(done), agent_tables.rewards(done)])
 
 
@@ -102,7 +103,7 @@ def _hard_suite() -> str:
     return _shown(hard_report.tables(found))
 
 
-def _of(make: Callable[[Results], tables.Table]) -> Callable[[], str]:
+def _of(make: Callable[[Cells], Table]) -> Callable[[], str]:
     """A table of the report, with its note."""
 
     def table() -> str:
@@ -130,10 +131,10 @@ def _best() -> str:
         lines.append(
             [
                 group,
-                tables.number(rule.mean if rule else None),
+                number(rule.mean if rule else None),
                 f"{theirs[best]:.3f} ({title(best)})",
-                tables.NONE if first is None else f"{of_paper[first]:.3f} ({title(first)})",
-                *(tables.number(here.get(model)) for model in ("graph_matching", "matching")),
+                NONE if first is None else f"{of_paper[first]:.3f} ({title(first)})",
+                *(number(here.get(model)) for model in ("graph_matching", "matching")),
             ]
         )
     columns = ["objects", "spread rule", "best published network", "best of the paper's networks here"]
@@ -144,9 +145,7 @@ def _counts() -> str:
     """Weights of the networks of Table 2 here, those of the authors' code, beside the paper's."""
     known, lines = _results(), []
     for model, group in (("mpgnn", 0), ("conditioned_mpgnn", 0), ("rds", 0), ("deep_set", 0), ("gcn", 0)):
-        weights = {
-            row["n_weights"] for row in known.runs(tables.cells_of("discrimination", model, tables.GROUPS[group]))
-        }
+        weights = {row.n_weights for row in known.runs(tables.cells_of("discrimination", model, tables.GROUPS[group]))}
         paper = published()["discrimination"][tables.PUBLISHED_AS.get(model, model)]["weights"][group]
         lines.append([title(model), ", ".join(f"{count:,}" for count in weights) or "-", f"{paper:,}"])
     return _markdown(["network of two inputs", "weights here", "weights in the paper"], lines)
@@ -169,7 +168,7 @@ def _deviations() -> str:
                         tested,
                         f"{published()['transfer']['std'][model][trained][tested]:.3f}",
                         f"{math.sqrt(accuracy * (1 - accuracy) / size):.3f}",
-                        tables.number(ours.deviation if ours else None),
+                        number(ours.deviation if ours else None),
                     ]
                 )
     columns = ["model", "trained on", "tested on", "published deviation", "of test batches", "over runs here"]

@@ -35,7 +35,7 @@ from reward_models.agents.run import learning_curve
 from reward_models.agents.training import STEPS_COLUMN, Agent
 from reward_models.agents.training import train as train_agent
 from reward_models.shares import format_share, share_of, value_of
-from reward_models.studies.paper.tables import Table
+from reward_models.tables import Table
 from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.core.rewards import Reward
 from spatialsim_env.files import replaced

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from reward_models.cli.main import app
 from reward_models.measuring.hard_cases import thresholds
+from reward_models.studies.engine.rows import RowError
 from reward_models.studies.hard_suite import report as hard_report
 from reward_models.studies.hard_suite import rows as hard_rows
-from reward_models.studies.paper.rows import RowError
 from spatialsim_env.arrangements.hard_suite import NAMES
 
 TASKS = [name for name in NAMES if name.startswith(("displaced", "swapped", "radius", "abstract_"))]

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reward_models.studies.paper import experiments
+from reward_models.provenance import Stamp
+from reward_models.studies.engine.study import Results
+from reward_models.studies.paper import runs
+from reward_models.studies.paper.work import Row
 from spatialsim_env.arrangements.scene import POSITION
 from spatialsim_env.arrangements.tasks import reference_scene
 
-Row = dict[str, Any]
+STAMP = Stamp(
+    runs.VERSION,
+    "0.1.0",
+    "0123456789abcdef",
+    {"python": "3.11.0", "numpy": "2.0.0", "torch": "2.2.0", "numba": "0.60.0"},
+    "x86_64, 2 cores",
+)
 
 
 def row(cell: str, seed: int, right: float | Callable[[str], float] = 0.75, **changes: Any) -> Row:
     """A row of a cell of the study; ``right`` is the share of right answers, or one for each test set."""
-    of_study = experiments.CELLS[cell]
-    settings = of_study.settings(seed)
+    of_study = runs.CELLS[cell]
+    settings = settings_of(of_study, seed)
     share: Callable[[str], float] = right if callable(right) else lambda test: right
     rule = cell.startswith("rules/")
-    return {
-        "id": of_study.id(seed),
+    entries = {
+        "id": of_study.run(seed),
         "cell": cell,
         "seed": seed,
-        "version": experiments.VERSION,
-        "package": "0.1.0",
-        "commit": "0123456789abcdef",
-        "versions": {"python": "3.11.0", "numpy": "2.0.0", "torch": "2.2.0", "numba": "0.60.0"},
-        "machine": "x86_64, 2 cores",
-        "device": "cpu",
+        "stamp": STAMP,
         "settings": settings,
         "seeds_together": list(of_study.seeds),
         "n_weights": None if rule else 2208,
@@ -41,13 +44,13 @@ def row(cell: str, seed: int, right: float | Callable[[str], float] = 0.75, **ch
         },
         "log": [] if rule else _log(settings, share(next(iter(of_study.tests)))),
         "heat_map": heat_map() if of_study.heat_map and seed == of_study.seeds[0] else None,
-        "error": None,
-    } | changes
+    }
+    return Row(**(entries | changes))
 
 
 def cell(name: str, *accuracies: float, **changes: Any) -> list[Row]:
     """Rows of the first seeds of a cell, one for each accuracy, as if they were all of its pass."""
-    seeds = experiments.CELLS[name].seeds[: len(accuracies)]
+    seeds = runs.CELLS[name].seeds[: len(accuracies)]
     changes = {"seeds_together": list(seeds)} | changes
     return [row(name, seed, share, **changes) for seed, share in zip(seeds, accuracies, strict=True)]
 
@@ -61,15 +64,17 @@ def heat_map(scale: float = 1.0) -> dict[str, Any]:
     return {"logits": logits.tolist(), "scene": scene.tolist(), "displaced": 0}
 
 
-def save(results: Path, rows: list[Row]) -> Path:
-    """Write rows where a benchmark has them, a file a cell, as if they were all of its pass; returns ``results``."""
-    for name in {one["cell"] for one in rows}:
-        together = [one for one in rows if one["cell"] == name]
-        seeds = {"seeds_together": [one["seed"] for one in together]}
-        path = results / "rows" / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(one | seeds) + "\n" for one in together))
-    return results
+def settings_of(cell: runs.Cell, seed: int = 0) -> dict[str, Any]:
+    """Settings of a run by its seed."""
+    return cell.settings(cell.run(seed))
+
+
+def results_of(rows: Iterable[Row], *, quick: bool = False) -> Results[Row]:
+    """Rows as they are read from a folder of results; those that are not there are missing."""
+    by_id = {one.id: one for one in rows}
+    order = [run for cell in runs.cells(quick).values() for run in cell.runs if run in by_id or not cell.long]
+    present = {run: by_id[run] for run in order if run in by_id}
+    return Results(present, quick, tuple(run for run in order if run not in by_id), Path("results"))
 
 
 def _log(settings: dict[str, Any], end: float) -> list[list[float]]:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from reward_models.studies.paper import experiments, rows, runner
-from reward_models.studies.paper.runner import Bench
+from reward_models.studies.engine import rows
+from reward_models.studies.engine.run import DONE, run
+from reward_models.studies.engine.sweep import Sweep
+from reward_models.studies.paper import runs
+from reward_models.studies.paper.study import STUDY
+from reward_models.studies.paper.work import share
 
 RESULTS = Path(__file__).parents[4] / "results"
 
@@ -24,17 +28,17 @@ TOLERANCE = {
 
 @pytest.mark.parametrize("name", TOLERANCE)
 def test_a_pass_run_again_gives_its_rows(name, tmp_path):
-    cell = experiments.CELLS[name]
-    recorded = rows.of_cell(RESULTS, cell)
+    cell = runs.CELLS[name]
+    recorded = rows.of_unit(STUDY, RESULTS, cell)
     assert recorded is not None
-    bench = Bench(tmp_path / "results", tmp_path / "work")
-    assert runner.run(cell, bench).state == runner.DONE
-    for old, new in zip(recorded, rows.of_cell(bench.results, cell), strict=True):
-        assert rows.share(new) == pytest.approx(rows.share(old), abs=TOLERANCE[name])
-        assert (new["n_weights"], new["settings"], new["id"]) == (old["n_weights"], old["settings"], old["id"])
+    outcome = run(cell, Sweep(STUDY, tmp_path / "results", tmp_path / "work"))
+    assert outcome.state == DONE
+    for old, new in zip(recorded, outcome.rows, strict=True):
+        assert share(new) == pytest.approx(share(old), abs=TOLERANCE[name])
+        assert (new.n_weights, new.settings, new.id) == (old.n_weights, old.settings, old.id)
 
 
 def test_all_recorded_rows_are_of_this_study():
-    found = rows.read(RESULTS, quick=False)
-    assert len({row["id"] for row in found}) == len(found)
-    assert all(row["commit"] and not row["commit"].endswith("-dirty") for row in found)
+    found = rows.read(STUDY, RESULTS).rows.values()
+    assert found
+    assert all(row.stamp.commit and not row.stamp.commit.endswith("-dirty") for row in found)

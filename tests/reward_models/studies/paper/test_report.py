@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
-import sys
 
 import pytest
 
-from reward_models.studies.paper import experiments, report, rows
+from reward_models.studies.engine import report as writer
+from reward_models.studies.engine.report import write
+from reward_models.studies.paper import runs
+from reward_models.studies.paper.study import report
+from reward_models.studies.paper.summary import Cells
 from reward_models.studies.readme import recorded
-from tests.reward_models.studies.paper.synthetic import cell, row, save
+from tests.reward_models.studies.paper.synthetic import cell, results_of, row, settings_of
 
 pytest.importorskip("matplotlib")
 
@@ -26,7 +29,7 @@ def some():
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, some):
     folder = tmp_path_factory.mktemp("report")
-    return report.write(save(folder / "results", some), folder / "out").parent
+    return write(report(results_of(some)), folder / "out").parent
 
 
 def test_it_writes_markdown_page_tables_and_figures(written):
@@ -61,53 +64,40 @@ def test_the_page_is_whole_in_one_file(written):
 
 def test_failed_and_missing_runs_are_listed(written, some):
     text = (written / "report.md").read_text()
-    total = sum(len(cell.seeds) for cell in experiments.CELLS.values() if not cell.long)
+    total = sum(len(cell.seeds) for cell in runs.CELLS.values() if not cell.long)
     assert "<b>" not in (written / "index.html").read_text()
     assert f"8 of {total:,} runs done, 1 failed" in text
     assert "`identification/rds/n5/seed0`: `ValueError: loss is <b>| nan`" in text
     left = text.split("## What was not run")[1]
-    runs = sum(int(line.split(" | ")[2]) for line in left.splitlines() if line.startswith("| `spatialsim"))
-    assert runs == sum(len(cell.seeds) for cell in experiments.CELLS.values()) - len(some)
+    n_runs = sum(int(line.split(" | ")[2]) for line in left.splitlines() if line.startswith("| `spatialsim"))
+    assert n_runs == sum(len(cell.seeds) for cell in runs.CELLS.values()) - len(some)
 
 
 def test_the_same_rows_give_the_same_bytes(written, some, tmp_path):
-    again = report.write(save(tmp_path / "results", some[::-1]), tmp_path / "out").parent
+    again = write(report(results_of(some[::-1])), tmp_path / "out").parent
     for path in written.rglob("*.*"):
         assert (again / path.relative_to(written)).read_bytes() == path.read_bytes(), path.name
 
 
 def test_it_says_what_it_does_not_have_and_leaves_no_old_figure(tmp_path):
-    results = save(tmp_path, cell("identification/rds/n7", 0.8))
+    results = results_of(cell("identification/rds/n7", 0.8))
     old = tmp_path / "out" / "figures" / "figure2_identification.png"
     old.parent.mkdir(parents=True)
     old.write_bytes(b"old")
-    text = report.write(results, tmp_path / "out").read_text()
+    text = write(report(results), tmp_path / "out").read_text()
     assert "## Figure 2: heat maps, Identification\n\nNo row has it yet." in text
     assert not old.exists()
 
 
-def test_an_empty_folder_of_rows_makes_a_report_of_dashes(tmp_path):
-    (tmp_path / "rows").mkdir()
-    assert "0 of" in report.write(tmp_path, tmp_path / "out").read_text()
-
-
-def test_rows_of_several_versions_are_refused_by_name(tmp_path, some):
-    results = save(tmp_path / "results", [*some, *cell("identification/gcn/n9", 0.5, version=experiments.VERSION + 1)])
-    with pytest.raises(rows.RowError, match=r"identification/gcn/n9/seed0 is of version"):
-        report.write(results, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_without_rows_there_is_no_report(tmp_path):
-    with pytest.raises(FileNotFoundError, match="bench run"):
-        report.write(tmp_path / "none", tmp_path / "out")
+def test_without_a_row_a_report_is_of_dashes(tmp_path):
+    assert "0 of" in write(report(results_of([])), tmp_path / "out").read_text()
 
 
 def test_the_small_study_is_named(tmp_path):
-    small = experiments.cells(quick=True)["identification/gcn/n5"]
+    small = runs.cells(quick=True)["identification/gcn/n5"]
     tested = {test: {"correct": 50, "total": total} for test, total in small.tests.items()}
-    found = [row(small.name, seed, settings=small.settings(seed), accuracy=tested) for seed in small.seeds]
-    text = report.write(save(tmp_path, found), tmp_path / "out").read_text()
+    found = [row(small.id, seed, settings=settings_of(small, seed), accuracy=tested) for seed in small.seeds]
+    text = write(report(results_of(found, quick=True)), tmp_path / "out").read_text()
     assert "small study for tests" in text
     assert "not comparable" in text
     assert "<li>version of the results" in (tmp_path / "out" / "index.html").read_text()
@@ -121,22 +111,24 @@ def test_nothing_is_trained(written, monkeypatch, some, tmp_path):
 
     for name in ("train", "train_together"):
         monkeypatch.setattr(training, name, refuse, raising=False)
-    save(tmp_path, some)
-    assert report.write(tmp_path, tmp_path / "out").read_bytes() == (written / "report.md").read_bytes()
+    assert write(report(results_of(some)), tmp_path / "out").read_bytes() == (written / "report.md").read_bytes()
 
 
-def test_without_matplotlib_it_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+def test_without_matplotlib_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(writer, "find_spec", lambda name: None if name == "matplotlib" else name)
     with pytest.raises(ImportError, match=r'matplotlib: pip install "spatialsim-env\[bench\]"'):
-        report.write(tmp_path, tmp_path / "out")
+        report(results_of([]))
 
 
 def test_the_readme_has_tables_1_and_2(monkeypatch, tmp_path, some):
-    monkeypatch.setattr(recorded, "RESULTS", save(tmp_path, some))
+    results = recorded._results
+    monkeypatch.setattr(recorded, "_results", lambda: Cells(some))
     text = recorded.PAGES[recorded.README]["benchmark"]()
     assert re.search(r"\*\*Table 1.*0\.960 ± 0\.012, within \(2 of 6 sets\) \| 0\.970 ± 0\.026", text, re.DOTALL)
     assert re.search(r"\*\*Table 2.*0\.850 ± 0\.050, below \| 0\.890 ± 0\.030", text, re.DOTALL)
+    monkeypatch.setattr(recorded, "_results", results)
     monkeypatch.setattr(recorded, "RESULTS", tmp_path / "none")
     assert (
-        recorded.PAGES[recorded.README]["benchmark"]() == "No run is recorded yet: `spatialsim bench run` makes them."
+        recorded.PAGES[recorded.README]["benchmark"]()
+        == "No run is recorded yet: `spatialsim study run paper` makes them."
     )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from reward_models.studies.paper.summary import (
+    Cells,
     Published,
-    Results,
     bootstrap,
     closeness,
     published,
@@ -80,6 +80,6 @@ def test_published_figures_are_those_of_the_paper():
 def test_failed_rows_are_kept_apart():
     good = cell("discrimination/rds/3-8", 0.8, 0.6)
     bad = row("discrimination/rds/3-8", 2, error="ValueError: no", accuracy={})
-    results = Results([bad, *good])
+    results = Cells([bad, *good])
     assert results.failed == (bad,)
     assert results.accuracies("discrimination/rds/3-8", "discrimination/3-8/test") == [0.8, 0.6]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from reward_models import models
-from reward_models.studies.paper import experiments
-from reward_models.studies.paper.experiments import CELLS, TABLES, RuleCell, TrainedCell, cell_of, select
+from reward_models.studies.engine.select import select as select_units
+from reward_models.studies.paper import runs
+from reward_models.studies.paper.runs import CELLS, TABLES, RuleCell, TrainedCell
+from reward_models.studies.paper.study import STUDY
 from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.datasets import named
 from spatialsim_env.arrangements.scene import TURN
 from spatialsim_env.arrangements.tasks import STAGES
+from tests.reward_models.studies.paper.synthetic import settings_of
 
 TRAINED = [cell for cell in CELLS.values() if isinstance(cell, TrainedCell)]
 SHORT = [cell for cell in CELLS.values() if not cell.long]
@@ -20,8 +23,12 @@ SINGLE = [kind.removesuffix("_single") for kind, model in OF_OBJECTS.items() if 
 MODELS = [*SINGLE, "matching"]  # of Identification, apart from pictures
 
 
+def select(filters=()):
+    return select_units(STUDY, filters)
+
+
 def names(cells) -> list[str]:
-    return [cell.name for cell in cells]
+    return [cell.id for cell in cells]
 
 
 def test_identification_is_all_models_on_all_28_sets():
@@ -49,11 +56,11 @@ def test_discrimination_is_three_ranges_tested_on_all():
 @pytest.mark.parametrize("cell", TRAINED, ids=names(TRAINED))
 def test_settings_are_those_of_a_configuration(cell):
     """``settings`` builds no network; ``config`` checks everything."""
-    if "resnet18" in cell.name:
+    if "resnet18" in cell.id:
         pytest.importorskip("torchvision")
     for scale in (cell, cell.quick()):
-        assert scale.config(3).to_json() == scale.settings(3)
-        assert scale.differences(scale.settings(3), 3) == []
+        assert scale.config(3).to_json() == scale.settings(scale.run(3))
+        assert scale.differences(scale.settings(scale.run(3)), scale.run(3)) == []
 
 
 @pytest.mark.parametrize("n", [3, 8, 9, 20, 21, 30])
@@ -78,7 +85,7 @@ def test_weights_are_those_of_the_papers_models():
 
 def test_ablations_change_one_thing():
     def changed(name):
-        usual, ours = CELLS[f"discrimination/mpgnn/{name.split('/')[-1]}"].settings(0), CELLS[name].settings(0)
+        usual, ours = settings_of(CELLS[f"discrimination/mpgnn/{name.split('/')[-1]}"], 0), settings_of(CELLS[name], 0)
         return {key: ours[key] for key in ours if ours[key] != usual[key]}
 
     assert changed("ablation/no_curriculum/3-8") == {"stages": [TURN] * len(STAGES)}
@@ -93,22 +100,22 @@ def test_ablations_change_one_thing():
 
 def test_pictures_are_one_seed_on_few_samples_unless_asked_for():
     cell = CELLS["identification/resnet18_64px/n5"]
-    said = cell.settings(0)
+    said = cell.settings(cell.run(0))
     assert (cell.seeds, said["samples_per_stage"], said["settings"]) == ((0,), 2_000, {"pixels": 64})
     [whole] = select(["identification/resnet18/n5"])
     assert whole.long
-    said = whole.settings(4)
+    said = whole.settings(whole.run(4))
     assert (whole.seeds, said["samples_per_stage"], said["settings"]) == (TEN, 10_000, {})
     assert whole not in select(["identification", "*/n5"])
 
 
 def test_tables_are_lists_of_runs():
-    runs = {run for cell in SHORT for run in cell.ids}
-    assert runs == {run for ids in TABLES.values() for run in ids}
-    assert all(len(set(ids)) == len(ids) for ids in TABLES.values())
+    ids = {run for cell in SHORT for run in cell.runs}
+    assert ids == {run for of_table in TABLES.values() for run in of_table}
+    assert all(len(set(of_table)) == len(of_table) for of_table in TABLES.values())
     assert "identification/mpgnn/n30/seed9" in TABLES["table1"]
-    maps = {cell_of(run) for run in TABLES["figure2"]}
-    assert maps == {cell.name for cell in SHORT if cell.heat_map}
+    maps = {run.rpartition("/")[0] for run in TABLES["figure2"]}
+    assert maps == {cell.id for cell in SHORT if cell.heat_map}
     wanted = {"identification/matching/n5", "discrimination/mpgnn/3-8", "rules/truth/n5", "rules/truth/3-8"}
     assert wanted <= maps
 
@@ -121,18 +128,17 @@ def test_tables_are_lists_of_runs():
         ("identification/mpgnn/n3/seed7", ["identification/mpgnn/n3"]),
         ("rules/truth", [f"rules/truth/{part}" for part in ("n3", "3-8", "9-20", "21-30", "n5")]),
         ("identification/*/n3", [f"identification/{model}/n3" for model in MODELS]),
-        ("*/21-30", [cell.name for cell in SHORT if cell.name.endswith("/21-30")]),
+        ("*/21-30", [cell.id for cell in SHORT if cell.id.endswith("/21-30")]),
     ],
 )
 def test_filters(pattern, expected):
     assert names(select([pattern])) == expected
 
 
-def test_filters_add_up_and_tables_cut():
+def test_filters_add_up_and_tables_are_groups():
     assert names(select(["rules/spread/n3", "rules/truth/n3"])) == ["rules/spread/n3", "rules/truth/n3"]
-    assert names(select(["*/mpgnn/3-8"], "table2")) == ["discrimination/mpgnn/3-8"]
+    assert names(select(["table1"])) == [cell.id for cell in SHORT if cell.id.startswith("identification/")]
     assert select() == SHORT
-    assert select(["rules"], "table1") == []
 
 
 @pytest.mark.parametrize(
@@ -154,27 +160,22 @@ def test_unknown_filters_say_what_is_accepted(pattern, message):
     assert message in str(error.value)
 
 
-def test_an_unknown_table_says_which_there_are():
-    with pytest.raises(ValueError, match="table is 'table4'; accepted are table1, table2, table3"):
-        select(table="table4")
-
-
 def test_quick_cells_have_the_same_names_and_other_settings():
-    for name, cell in experiments.cells(quick=True).items():
+    for name, cell in runs.cells(quick=True).items():
         full = CELLS[name]
-        assert cell.name == name
-        assert set(cell.ids) <= set(full.ids)
-        assert full.differences(cell.settings(0), 0)
-        assert cell.differences(full.settings(0), 0)
+        assert cell.id == name
+        assert set(cell.runs) <= set(full.runs)
+        assert full.differences(cell.settings(cell.run(0)), cell.run(0))
+        assert cell.differences(full.settings(full.run(0)), cell.run(0))
 
 
 def test_settings_that_a_row_lacks_had_their_default():
     cell = CELLS["discrimination/mpgnn/3-8"]
-    older = {key: value for key, value in cell.settings(1).items() if key != "negative"}
-    assert cell.differences(older, 1) == []
-    assert cell.differences(older | {"batch_size": 64}, 1) == ["batch_size is 64 there and 128 in the study"]
-    assert cell.differences(older | {"data": "elsewhere"}, 1) == []
-    assert len(cell.differences(older, 2)) == 1
+    older = {key: value for key, value in cell.settings(cell.run(1)).items() if key != "negative"}
+    assert cell.differences(older, cell.run(1)) == []
+    assert cell.differences(older | {"batch_size": 64}, cell.run(1)) == ["batch_size is 64 there and 128 in the study"]
+    assert cell.differences(older | {"data": "elsewhere"}, cell.run(1)) == []
+    assert len(cell.differences(older, cell.run(2))) == 1
 
 
 def test_rules_are_cells_of_one_run():

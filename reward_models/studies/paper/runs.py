@@ -7,7 +7,7 @@ results. The ids are the same on a laptop and on a cluster.
 - ``identification/MODEL/nN``: Table 1, one data set for each N from 3 to 30 objects;
 - ``discrimination/MODEL/RANGE``: Tables 2 and 3, trained on a range and tested on all three;
 - ``ablation/CHANGE/RANGE``: the MPGNN with one thing of the protocol changed;
-- ``rules/RULE/OBJECTS``: rules without learning, apart from one threshold (``rules.py``).
+- ``rules/RULE/OBJECTS``: rules without learning, apart from one threshold (``measuring/rules.py``).
 
 Every model in ``models.REGISTRY`` has its cells. Those that see pictures are too long for two processors; one cell with
 small pictures stands in for them.
@@ -15,14 +15,14 @@ small pictures stands in for them.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from reward_models import models
 from reward_models.models import RewardModel
+from reward_models.studies.engine.study import Json, Unit, as_json, other_settings
 from reward_models.training.config import IDENTIFICATION, PLAIN, TrainingConfig
 from spatialsim_env.arrangements.datasets import named
 from spatialsim_env.arrangements.scene import TURN
@@ -50,39 +50,38 @@ _DEFAULTS = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Unit):
     """One pass: what is done, with which seeds, and what it is tested on."""
 
-    name: str
     seeds: tuple[int, ...]
     tests: dict[str, int]  # samples of each test set, by its name
     heat_map: bool = False  # whether the row of the lowest seed holds one
     long: bool = False  # not for two processors: run where a filter names its model, and listed with what it would cost
 
-    def id(self, seed: int) -> str:
-        """The id of a run."""
-        return f"{self.name}/seed{seed}"
-
     @property
-    def ids(self) -> list[str]:
-        """The ids of its runs."""
-        return [self.id(seed) for seed in self.seeds]
+    def runs(self) -> tuple[str, ...]:
+        """A run a seed."""
+        return tuple(self.run(seed) for seed in self.seeds)
 
-    def settings(self, seed: int) -> dict[str, Any]:
-        """All that a row says about what was run, as JSON gives it back."""
-        raise NotImplementedError
+    def run(self, seed: int) -> str:
+        """Id of the run of a seed."""
+        return f"{self.id}/seed{seed}"
 
     def quick(self) -> Cell:
         """The same in a moment, for tests: too little of everything to learn from."""
         raise NotImplementedError
 
-    def differences(self, settings: Mapping[str, Any], seed: int) -> list[str]:
+    def differences(self, settings: Mapping[str, Any], run: str) -> list[str]:
         """What else was run than this cell says, if anything; a setting that a row lacks had its default."""
-        ours = self.settings(seed)
-        defaults = json.loads(json.dumps(_DEFAULTS))
-        theirs = {key: settings.get(key, defaults.get(key)) for key in ours | dict(settings)}
-        names = [key for key in sorted(theirs) if key != "data" and theirs[key] != ours.get(key)]
-        return [f"{name} is {theirs[name]!r} there and {ours.get(name)!r} in the study" for name in names]
+        ours = self.settings(run)
+        defaults = {key: value for key, value in as_json(_DEFAULTS).items() if key in ours}
+        theirs = {key: value for key, value in (defaults | dict(settings)).items() if key != "data"}
+        return other_settings(theirs, {key: value for key, value in ours.items() if key != "data"})
+
+
+def seed_of(run: str) -> int:
+    """The seed of a run's id."""
+    return int(run.rpartition("/seed")[2])
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,8 @@ class TrainedCell(Cell):
         """The configuration of a run; ``data`` is a folder of stored sets in place of generated samples."""
         return TrainingConfig(**(self.training | {"seed": seed, "data": data}))
 
-    def settings(self, seed: int) -> dict[str, Any]:
-        return json.loads(json.dumps(_DEFAULTS | self.training | {"seed": seed}))
+    def settings(self, run: str) -> Json:
+        return as_json(_DEFAULTS | self.training | {"seed": seed_of(run)})
 
     def quick(self) -> TrainedCell:
         few = {"samples_per_stage": 256, "epochs_per_stage": 2, "validation_samples": 64}
@@ -113,8 +112,8 @@ class RuleCell(Cell):
     rule: str = "truth"
     samples: int = 20_000  # that the threshold is fitted on
 
-    def settings(self, seed: int) -> dict[str, Any]:
-        return {"rule": self.rule, "samples": self.samples, "seed": seed}
+    def settings(self, run: str) -> Json:
+        return {"rule": self.rule, "samples": self.samples, "seed": seed_of(run)}
 
     def quick(self) -> RuleCell:
         return replace(self, tests=dict.fromkeys(self.tests, 100), samples=200)
@@ -188,7 +187,7 @@ def _cells() -> dict[str, Cell]:
         *(_ablation(f"width{width}", large, settings={"width": width}) for width in (16, 32)),
         replace(
             pictures,
-            name="identification/resnet18_64px/n5",
+            id="identification/resnet18_64px/n5",
             seeds=SEEDS[:1],
             long=False,
             training=pictures.training | _SMALL_PICTURES,
@@ -196,14 +195,14 @@ def _cells() -> dict[str, Cell]:
         *(_rule(rule, objects) for rule in RULES for objects in ("n3", *GROUPS)),
         _rule("truth", "n5"),
     ]
-    return {cell.name: cell for cell in sorted(cells, key=lambda cell: cell.long)}
+    return {cell.id: cell for cell in sorted(cells, key=lambda cell: cell.long)}
 
 
 CELLS = _cells()
 
 
 def cells(quick: bool = False) -> dict[str, Cell]:
-    """All cells by name, in the order in which they are worth having, those that are too long for two processors last.
+    """All cells by id, in the order in which they are worth having, those that are too long for two processors last.
 
     ``quick`` is the small study, for tests; it leaves those out.
     """
@@ -213,8 +212,8 @@ def cells(quick: bool = False) -> dict[str, Cell]:
 def _ids(*patterns: str) -> list[str]:
     """The ids of the cells that match and are not too long."""
     short = [cell for cell in CELLS.values() if not cell.long]
-    found = [cell for cell in short if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
-    return [run for cell in found for run in cell.ids]
+    found = [cell for cell in short if any(fnmatchcase(cell.id, pattern) for pattern in patterns)]
+    return [run for cell in found for run in cell.runs]
 
 
 # the runs behind each table and figure; Figure 1 shows samples and needs none
@@ -223,62 +222,13 @@ TABLES: dict[str, list[str]] = {
     "table2": _ids("discrimination/*"),
     "table3": _ids("discrimination/*"),
     "figure1": [],
-    "figure2": [cell.ids[0] for cell in CELLS.values() if cell.heat_map and not cell.long],
+    "figure2": [cell.runs[0] for cell in CELLS.values() if cell.heat_map and not cell.long],
     "curves": _ids("discrimination/*/3-8", "identification/*/n5"),
     "rules": _ids("rules/*"),
     "ablations": _ids("ablation/*", "discrimination/mpgnn/3-8", "discrimination/mpgnn/21-30"),
 }
 
 
-def cell_of(run: str) -> str:
-    """The cell of a run id: all but its last part."""
-    return run.rpartition("/")[0]
-
-
-def select(filters: Sequence[str] = (), table: str | None = None, *, quick: bool = False) -> list[Cell]:
-    """The cells of a table that match one of the filters; without filters all of them.
-
-    Cells that are too long are left out unless a filter names their model, as ``identification/resnet18/n5``.
-
-    Args:
-        filters: run ids, cells, their beginnings (``identification/mpgnn``), or globs (``*/mpgnn/n5``).
-        table: a key of ``TABLES``.
-
-    Raises:
-        ValueError: an unknown table, or a filter that matches nothing; the message lists what is accepted.
-    """
-    if table is not None and table not in TABLES:
-        raise ValueError(f"table is {table!r}; accepted are {', '.join(TABLES)}")
-    known = cells(quick)
-    wanted = None if table is None else {cell_of(run) for run in TABLES[table]}
-    for pattern in filters:
-        if not any(_matches(pattern, cell) for cell in known.values()):
-            raise ValueError(f"no run matches {pattern!r}; {_accepted(pattern, known)}")
-    return [
-        cell
-        for cell in known.values()
-        if (wanted is None or cell.name in wanted)
-        and (not (filters or cell.long) or any(_matches(pattern, cell) for pattern in filters))
-    ]
-
-
-def _matches(pattern: str, cell: Cell) -> bool:
-    pattern = pattern.strip().rstrip("/")
-    if cell.long and pattern.split("/")[:2] != cell.name.split("/")[:2]:
-        return False
-    beginning = f"{cell.name}/".startswith(f"{pattern}/") and pattern != ""
-    return beginning or pattern in cell.ids or fnmatchcase(cell.name, pattern)
-
-
-def _accepted(pattern: str, known: Mapping[str, Cell]) -> str:
-    """What may stand in the first part of a pattern that is unknown."""
-    form = "accepted are run ids, cells, their beginnings and globs, as identification/mpgnn/n5 or '*/mpgnn/n5'"
-    parts = pattern.strip().rstrip("/").split("/")
-    paths = [run.split("/") for cell in known.values() for run in cell.ids]
-    for depth, part in enumerate(parts):
-        after = dict.fromkeys(path[depth] for path in paths if len(path) > depth)
-        paths = [path for path in paths if len(path) > depth and fnmatchcase(path[depth], part)]
-        if not paths:
-            where = f"after {'/'.join(parts[:depth])} " if depth else ""
-            return f"{part!r} is unknown: accepted {where}are {', '.join(after) or 'no further parts'}; {form}"
-    return form
+def groups(units: Mapping[str, Cell]) -> dict[str, list[str]]:
+    """The runs of each table and figure."""
+    return TABLES
