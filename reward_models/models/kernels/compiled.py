@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reward_models.models.kernels.lanes import LANES
+from reward_models.models.kernels.lanes import LANES, add_matrix, load
 from spatialsim_env.arrangements.scene import SHAPE
 
 Scorer = Callable[..., NDArray[np.float64]]  # scores (B,) of batches of scenes, (B, n, 10) of float64, contiguous
@@ -34,6 +34,12 @@ def flat(layers: Sequence[Layer]) -> NDArray[np.float64]:
         if bias is not None:
             block[LANES, : bias.shape[0]] = bias.detach()
     return blocks.numpy().reshape(-1)
+
+
+@njit(cache=True, error_model="numpy")
+def linear(layers, start, vector, at):  # type: ignore[no-untyped-def]
+    """The flat layer that begins at ``start``, of sixteen numbers of a vector."""
+    return add_matrix(load(layers, start + BIAS), layers, start, vector, at)
 
 
 @njit(cache=True, error_model="numpy")

@@ -94,14 +94,20 @@ def add_product(typing_context: Any, total: Any, a: Any, array: Any, at: Any) ->
 
 
 @intrinsic
-def where_positive(typing_context: Any, test: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
-    """0 where test <= 0, else value: with test for value the ReLU, nan included; with a gradient, its derivative."""
+def gate(typing_context: Any, test: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
+    """0 where test <= 0, else value: with a gradient for value, what the ReLU of ``test`` lets through."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         zero = _zero(args[0].type)
         return builder.select(builder.fcmp_unordered(">", args[0], zero), args[1], zero)
 
     return test(test, test), generate
+
+
+@njit(cache=True, error_model="numpy")
+def relu(x):  # type: ignore[no-untyped-def]
+    """max(x, 0), nan included."""
+    return gate(x, x)
 
 
 @njit(cache=True, error_model="numpy")

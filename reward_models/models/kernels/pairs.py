@@ -28,7 +28,7 @@ from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from reward_models.models.kernels.lanes import LANES, add, add_matrix, add_product, load, store, where_positive, zeros
+from reward_models.models.kernels.lanes import LANES, add, add_matrix, add_product, gate, load, relu, store, zeros
 from reward_models.models.layers import linear
 
 Link = tuple[Tensor, Tensor]  # received, sent: (n, B, 16) each
@@ -215,7 +215,7 @@ def _one_round(received, sent, held, out):  # type: ignore[no-untyped-def]
                 for q in range(count):
                     if q != p:
                         before = add(receiver, load(senders, q * LANES))
-                        total = add(total, where_positive(before, before))
+                        total = add(total, relu(before))
                 store(out, places[p], total)
             _clear(places, count, out)
 
@@ -234,7 +234,7 @@ def _one_round_back(received, sent, held, d_out, d_received, d_sent):  # type: i
                 total = zeros(d_out)
                 for q in range(count):
                     if q != p:
-                        d_before = where_positive(add(receiver, load(senders, q * LANES)), gradient)
+                        d_before = gate(add(receiver, load(senders, q * LANES)), gradient)
                         total = add(total, d_before)
                         _increase(d_senders, q * LANES, d_before)
                 store(d_received, places[p], total)
@@ -261,9 +261,9 @@ def _two_rounds(received, sent, received_2, sent_2, columns, held, out):  # type
                 for q in range(count):
                     if q != p:
                         before = add(receiver, load(senders, q * LANES))
-                        store(hidden, 0, where_positive(before, before))
+                        store(hidden, 0, relu(before))
                         before = add_matrix(add(receiver_2, load(senders_2, q * LANES)), matrix, 0, hidden, 0)
-                        total = add(total, where_positive(before, before))
+                        total = add(total, relu(before))
                 store(out, places[p], total)
             _clear(places, count, out)
 
@@ -277,7 +277,7 @@ def _two_rounds_back(links, mix, held, d_out, gradients, d_mix):  # type: ignore
     senders = Senders(_rows(n, d_out), _rows(n, d_out), _rows(n, d_out), _rows(n, d_out))
     edges = Edges(_rows(n, d_out), _rows(n, d_out))
     for s in range(networks):
-        matrices = Mix(mix.rows[s], mix.columns[s])
+        matrices, d_matrix = Mix(mix.rows[s], mix.columns[s]), d_mix[s]
         for b in range(size):
             count = _places(held, s, b, places)
             _gather(sent, places, count, senders.sent)
@@ -290,7 +290,7 @@ def _two_rounds_back(links, mix, held, d_out, gradients, d_mix):  # type: ignore
                 first, second = _edges_back(receiver, p, count, matrices, senders, edges)
                 store(d_received, at, first)
                 store(d_received_2, at, second)
-                _add_products(d_mix[s], edges, count)
+                _add_products(d_matrix, edges, count)
             _scatter(senders.d_sent, places, count, d_sent)
             _scatter(senders.d_sent_2, places, count, d_sent_2)
             for out in gradients:
@@ -305,13 +305,13 @@ def _edges_back(receiver, p, count, mix, senders, edges):  # type: ignore[no-unt
         if q != p:
             at = q * LANES
             a = add(receiver.received, load(senders.sent, at))
-            store(edges.hidden, at, where_positive(a, a))
+            store(edges.hidden, at, relu(a))
             b = add_matrix(add(receiver.received_2, load(senders.sent_2, at)), mix.columns, 0, edges.hidden, at)
-            d_b = where_positive(b, receiver.d_out)
+            d_b = gate(b, receiver.d_out)
             store(edges.gradient, at, d_b)
             sum_b = add(sum_b, d_b)
             _increase(senders.d_sent_2, at, d_b)
-            d_a = where_positive(a, add_matrix(zeros(mix.rows), mix.rows, 0, edges.gradient, at))
+            d_a = gate(a, add_matrix(zeros(mix.rows), mix.rows, 0, edges.gradient, at))
             sum_a = add(sum_a, d_a)
             _increase(senders.d_sent, at, d_a)
     store(edges.gradient, p * LANES, zeros(edges.gradient))
