@@ -28,14 +28,14 @@ def episode(reward: str, steps: int = 12) -> tuple[list[float], list[float]]:
     env = gym.make("spatialsim_env:SpatialSim-Discrim-v0", n_objects=5, reward=reward)
     observation, info = env.reset(seed=options.seed)
     expert = ExpertPolicy(env)
-    said, distances = [info["reward_model"]], [info["distance"]]
+    rewards, distances = [info["reward_model"]], [info["distance"]]
     for _ in range(steps):
         batch = {name: array[None] for name, array in observation.items()}
         observation, value, *_, info = env.step(expert.predict(batch)[0][0])
-        said.append(value)
+        rewards.append(value)
         distances.append(info["distance"])
     env.close()
-    return said, distances
+    return rewards, distances
 
 
 judges = {"sparse": "sparse", "dense": "dense", "network": str(options.out), "probability": f"{options.out}:dense"}

@@ -49,23 +49,23 @@ def read_object(file: Path, error: type[ValueError] = ValueError) -> dict[str, A
         OSError: it cannot be read.
     """
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as cause:
         raise error(f"{file} is not JSON: {cause}") from cause
-    if not isinstance(found, dict):
-        raise error(f"{file} holds a {type(found).__name__}; accepted is a JSON object")
-    return found
+    if not isinstance(value, dict):
+        raise error(f"{file} holds a {type(value).__name__}; accepted is a JSON object")
+    return value
 
 
-def require_entries(file: Path, found: dict[str, Any], types: dict[str, Any], error: type[ValueError]) -> None:
+def require_entries(file: Path, entries: dict[str, Any], types: dict[str, Any], error: type[ValueError]) -> None:
     """Refuse an object that lacks one of the keys of ``types``, or holds a value of another type there."""
-    missing = [key for key in types if key not in found]
+    missing = [key for key in types if key not in entries]
     if missing:
         raise error(f"{file} lacks {', '.join(missing)}")
     for key, accepted in types.items():
-        if not isinstance(found[key], accepted):
+        if not isinstance(entries[key], accepted):
             names = " or ".join(kind.__name__ for kind in (accepted if isinstance(accepted, tuple) else (accepted,)))
-            raise error(f"{file}: {key} is {found[key]!r}; accepted is a {names}")
+            raise error(f"{file}: {key} is {entries[key]!r}; accepted is a {names}")
 
 
 def check_seed(name: str, seed: Any) -> None:

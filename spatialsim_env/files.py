@@ -11,10 +11,10 @@ from pathlib import Path
 
 
 @contextmanager
-def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside ``path`` to write to; it takes the place of ``path`` when the block ends well.
+def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path to write to, and move it to ``path`` when the block ends without an error.
 
-    Folders are made. If the block raises, ``path`` is as it was and the temporary file is gone.
+    Makes missing folders. If the block raises, ``path`` stays as it was and the temporary file is removed.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    with replaced(path) as temporary, temporary.open("wb") as file:
+    with replace_file(path) as temporary, temporary.open("wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())

@@ -15,6 +15,6 @@ def stream(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
-def keyed(*keys: int) -> np.random.Generator:
+def stream_of(*keys: int) -> np.random.Generator:
     """Make the generator of a seed and the numbers of a purpose, whose order counts."""
     return np.random.default_rng(keys)

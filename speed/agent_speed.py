@@ -63,12 +63,12 @@ def costs(gradient_steps: int = GRADIENT_STEPS, repetitions: int = REPETITIONS) 
     config = replace(CONFIGS[CONFIG], total_steps=max(CONFIGS[CONFIG].total_steps, 10_000))
     agents = {name: agent(config, name) for name in (TRUTH, *LEARNED)}
     times = [[milliseconds(model, config, gradient_steps) for model in agents.values()] for _ in range(repetitions + 1)]
-    found = dict(zip(agents, np.median(times[1:], axis=0).tolist(), strict=True))
+    milliseconds_of = dict(zip(agents, np.median(times[1:], axis=0).tolist(), strict=True))
     for model in agents.values():
         model.get_env().close()
     rows: list[Row] = []
-    for name, ms in found.items():
-        share = ms / found[TRUTH] - 1
+    for name, ms in milliseconds_of.items():
+        share = ms / milliseconds_of[TRUTH] - 1
         met = None if name == TRUTH else share <= TARGET["share"]
         rows.append({"reward": name, "ms": ms, "share": share, "met": met})
     return rows

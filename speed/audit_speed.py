@@ -58,8 +58,8 @@ def training(name: str = TRAINED) -> Row:
 def scores(size: int, name: str = TRAINED) -> Row:
     """``size`` pairs of 8 objects in one call."""
     pairs = "one pair" if size == 1 else f"{size:,} pairs"
-    found = microseconds(load(f"hub:{name}"), size) * size / 1e3
-    return row(f"score of {pairs} of {TIMED_OBJECTS}, {name}", "ms", found, TARGET[str(size)])
+    model = microseconds(load(f"hub:{name}"), size) * size / 1e3
+    return row(f"score of {pairs} of {TIMED_OBJECTS}, {name}", "ms", model, TARGET[str(size)])
 
 
 def audits(name: str, **settings: Any) -> Row:

@@ -21,7 +21,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the plain implementations of the tests
@@ -78,6 +78,6 @@ def main(script: str, measure: Callable[[], Row], table: Callable[[Row], str]) -
     path = Path(script).with_suffix(".json")
     if "--print" not in sys.argv[1:]:
         result = measure()
-        with replaced(path) as temporary:
+        with replace_file(path) as temporary:
             temporary.write_text(json.dumps(result, indent=2) + "\n")
     print(table(json.loads(path.read_text())))

@@ -45,12 +45,12 @@ def row(work: str, unit: str, value: float, target: float | None = None) -> Row:
 
 def seconds(work: Callable[[], Any], repeats: int = 1) -> float:
     """The least wall time of several calls."""
-    found = []
+    times = []
     for _ in range(repeats):
         start = time.perf_counter()
         work()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
 def pairs(folder: Path, number: int = PAIRS) -> Row:

@@ -198,9 +198,9 @@ def ways(n: int = 20) -> list[dict[str, Any]]:
 
 def memory() -> float:
     """Peak GB of a process that trains MPGNNs with ten seeds on a stage of 100,000 samples of 21-30 objects."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import training_speed as t; t.train_large()"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(found.stdout) / 1e9
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'speed')!r}); import training_speed as t; t.train_large()"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(process.stdout) / 1e9
 
 
 def train_large() -> None:

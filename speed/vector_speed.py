@@ -44,8 +44,8 @@ def in_turn(copies: int) -> Any:
     return gym.make_vec(ENV_ID, num_envs=copies, **vector, **OPTIONS)
 
 
-def played(envs: Any) -> float:
-    """Seconds that ``STEPS`` steps of every copy take."""
+def step_all(envs: Any) -> float:
+    """Step every copy ``STEPS`` times; return the seconds."""
     actions = [np.random.default_rng(k).uniform(-1, 1, (envs.num_envs, 15)).astype(np.float32) for k in range(8)]
     start = time.perf_counter()
     for step in range(STEPS):
@@ -57,8 +57,8 @@ def rates(ours: Any, plain: Any, repetitions: int) -> tuple[float, float]:
     """Steps per second of both, after one repetition that is not counted."""
     for envs in (ours, plain):
         envs.reset()
-        played(envs)
-    times = np.array([[played(ours), played(plain)] for _ in range(repetitions)])
+        step_all(envs)
+    times = np.array([[step_all(ours), step_all(plain)] for _ in range(repetitions)])
     fast, slow = np.median(times, axis=0)
     return STEPS * ours.num_envs / fast, STEPS * plain.num_envs / slow
 

@@ -18,7 +18,7 @@ import pytest
 
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.arrangements.datasets import named
-from spatialsim_env.streams import keyed, stream
+from spatialsim_env.streams import stream, stream_of
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "data" / "golden_streams.json"
@@ -61,7 +61,7 @@ def in_source() -> list[str]:
 def first_numbers(name: str) -> list[float]:
     """What a stream begins with under seed 0, zeros filled in."""
     filled = name.replace("{}", "0")
-    rng = keyed(*json.loads(filled)) if name.startswith("[") else stream(0, filled)
+    rng = stream_of(*json.loads(filled)) if name.startswith("[") else stream(0, filled)
     return rng.random(4).tolist()
 
 

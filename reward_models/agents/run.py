@@ -29,7 +29,7 @@ from reward_models.agents.configs import AgentConfig
 from reward_models.agents.evaluation import Evaluation
 from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.core.rewards import Reward
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 FORMAT = "spatialsim-env agent 1"
 RECORD, AGENT, CURVE, BUFFER, CHECKPOINT = "agent.json", "agent.zip", "progress.csv", "buffer.pkl", "checkpoint-"
@@ -117,7 +117,7 @@ class Run:
     def write(self, **changes: Any) -> None:
         """Write the record, changed."""
         self.record.update(changes)
-        with replaced(self.folder / RECORD) as path:
+        with replace_file(self.folder / RECORD) as path:
             path.write_text(json.dumps(self.record, indent=2) + "\n")
 
     def _count_time(self) -> dict[str, float]:
@@ -159,7 +159,7 @@ class Run:
 
     def finish(self, model: BaseAlgorithm, evaluation: Evaluation) -> None:
         """Write the agent and its figures; checkpoints go."""
-        with replaced(self.folder / AGENT) as path:
+        with replace_file(self.folder / AGENT) as path:
             model.save(path)
         self.write(steps=model.num_timesteps, finished=True, evaluation=evaluation.summary(), **self._count_time())
         self.tidy()

@@ -29,7 +29,7 @@ from reward_models.auditing.targets import targets
 from reward_models.tables import Table, png
 from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.core.screen import import_pygame, save_frames
-from spatialsim_env.files import replaced, write_whole
+from spatialsim_env.files import replace_file, write_whole
 
 COLORS = 64  # of a small picture
 JSON, MARKDOWN, PICTURES = "audit.json", "report.md", "pictures"
@@ -102,7 +102,7 @@ def write_small(found: Report, out: str | os.PathLike[str]) -> list[Path]:
     if worst is not None:
         drawn["worst"] = Image.fromarray(worst)
     for name, picture in drawn.items():
-        with replaced(folder / f"{name}.png") as temporary:
+        with replace_file(folder / f"{name}.png") as temporary:
             picture.quantize(COLORS).save(temporary, "PNG", optimize=True)
     return [folder / f"{name}.png" for name in drawn]
 

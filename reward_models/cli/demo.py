@@ -34,7 +34,7 @@ from spatialsim_env.arrangements.tasks import RANGES, Discrimination
 from spatialsim_env.arrangements.viewer import Viewer
 from spatialsim_env.checks import read_object
 from spatialsim_env.core.screen import import_pygame, save_frames
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 TRUTH, RANDOM = "truth", "random agent"
 BEST = "matching, mixture"  # the reward whose agent is drawn
@@ -73,8 +73,8 @@ class DemoConfig:
         agent = replace(configs.by_name("discrim_n3"), total_steps=1_200)
         return cls(_networks(50_000, 20_000), agent, agents=1, test_samples=4_000)
 
-    def seeded(self) -> DemoConfig:
-        """With the seed handed to every part."""
+    def with_seed(self) -> DemoConfig:
+        """Set the seed of every part."""
         networks = {name: replace(part, seed=self.seed) for name, part in self.networks.items()}
         return replace(self, networks=networks, agent=replace(self.agent, seed=self.seed))
 
@@ -102,7 +102,7 @@ def run(
     Raises:
         ValueError: the directory holds a demo with other settings.
     """
-    config, folder, start = config.seeded(), Path(directory), time.perf_counter()
+    config, folder, start = config.with_seed(), Path(directory), time.perf_counter()
     _check_drawing()
     _claim(folder, config)
     summary_file = folder / "summary.json"
@@ -123,7 +123,7 @@ def run(
             "agents": {name: agents[name] for name in (RANDOM, TRUTH, *config.networks)},
             "seconds": time.perf_counter() - start,
         }
-        with replaced(summary_file) as temporary:
+        with replace_file(summary_file) as temporary:
             temporary.write_text(json.dumps(summary, indent=2) + "\n")
     say("\n" + report(summary) + "\n")
     tell("drawing")
@@ -149,10 +149,10 @@ def _claim(folder: Path, config: DemoConfig) -> None:
         there = read_object(file)
         finished = (folder / "summary.json").exists()
         if there["settings"] != claim["settings"] or (not finished and there["commit"] != claim["commit"]):
-            what = "other settings" if there["settings"] != claim["settings"] else f"commit {there['commit']}"
-            raise ValueError(f"{folder} holds a demo with {what}; choose another folder (--out), or remove it")
+            difference = "other settings" if there["settings"] != claim["settings"] else f"commit {there['commit']}"
+            raise ValueError(f"{folder} holds a demo with {difference}; choose another folder (--out), or remove it")
         return
-    with replaced(file) as temporary:
+    with replace_file(file) as temporary:
         temporary.write_text(json.dumps(claim, indent=2) + "\n")
 
 
@@ -193,7 +193,7 @@ def _work(config: DemoConfig, folder: Path, tell: Callable[[str], None]) -> tupl
                 tell(_network_line(name, row))
                 if name != TRUTH:
                     submit_agents(name, str(_folder(folder, name)))
-    return networks, {name: _pooled(found) for name, found in agents.items()}
+    return networks, {name: _pool(runs) for name, runs in agents.items()}
 
 
 @contextmanager
@@ -210,9 +210,9 @@ def _workers(context: Any) -> Iterator[ProcessPoolExecutor]:
         raise
 
 
-def _pooled(found: list[Row]) -> Row:
+def _pool(rows: list[Row]) -> Row:
     """Mean over the agents of a reward, and each of them, by seed."""
-    runs = sorted(found, key=lambda run: run["seed"])
+    runs = sorted(rows, key=lambda run: run["seed"])
     means = {key: float(np.mean([run["evaluation"][key] for run in runs])) for key in ("claimed", "success")}
     return {**means, "runs": runs}
 
@@ -380,7 +380,7 @@ def _commit() -> str | None:
     """The commit of the code, where it is a checkout."""
     root = Path(__file__).parents[2]
     try:
-        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+        process = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
     except OSError:
         return None
-    return found.stdout.strip() or None
+    return process.stdout.strip() or None

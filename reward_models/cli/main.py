@@ -105,7 +105,7 @@ def generate(
     chosen = list(named.PAPER) if everything else named.select(names or [])
     if only_list or not chosen:
         for name in chosen or named.NAMES:
-            samples = size or named.named(name).size
+            samples = size or named.find(name).size
             print(f"{name:44} {samples:>8,} samples {named.expected_bytes(name, size) / 1e6:>8.1f} MB")
         return
     total = sum(named.expected_bytes(name, size) for name in chosen)
@@ -225,11 +225,11 @@ def evaluate(
     model = load(path)
     print(f"{path}: {model.kind}, {model.module.n_weights:,} weights; accuracy on {size:,} samples, 95 % interval")
     if model.two_inputs:
-        for (low, high), found in zip(
+        for (low, high), accuracy in zip(
             RANGES, accuracy_by_range(model.module, size, seed, negative).values(), strict=True
         ):
             truth = truth_on(Discrimination((low, high), negative=negative), size, seed)
-            print(f"  {low}-{high} objects: {found}; the truth {truth.value:.4f}")
+            print(f"  {low}-{high} objects: {accuracy}; the truth {truth.value:.4f}")
         return
     training = model.task.get("training")
     if training is None:

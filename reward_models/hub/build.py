@@ -48,7 +48,7 @@ from reward_models.training.folder import LOG
 from reward_models.training.protocol import read_log
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination
 from spatialsim_env.checks import read_object, require_entries
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 Row = dict[str, Any]
 
@@ -175,7 +175,7 @@ def build_truth(
         },
         "audit": card_of(_audit(TRUTH, Path(work), TRUTH, agent, say)),
     }
-    with replaced(Path(out)) as temporary:
+    with replace_file(Path(out)) as temporary:
         temporary.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8", newline="\n")
     return Path(out)
 
@@ -217,7 +217,7 @@ def _begin(training: Path, made: Row) -> Row:
     """The code that began a training; refuses to go on with an unfinished one of another commit."""
     file = training / MADE_BY
     if not file.exists():
-        with replaced(file) as temporary:
+        with replace_file(file) as temporary:
             temporary.write_text(json.dumps(made, indent=2) + "\n")
         return made
     there = read_object(file)

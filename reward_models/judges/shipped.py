@@ -16,7 +16,7 @@ from typing import Any
 from reward_models.models import checkpoint
 from reward_models.models.checkpoint import Checkpoint, CheckpointError
 from spatialsim_env.checks import read_object, require_entries
-from spatialsim_env.files import replaced, sha256
+from spatialsim_env.files import replace_file, sha256
 
 PREFIX = "hub:"
 HOME = Path(__file__).parents[1] / "hub" / "weights"
@@ -121,7 +121,7 @@ def checksums(home: Path) -> dict[str, tuple[str, str | None]]:
 
 def write_checksums(home: Path) -> None:
     """Write the list of a folder that is otherwise complete."""
-    with replaced(home / SUMS) as temporary:
+    with replace_file(home / SUMS) as temporary:
         temporary.write_text(_sums({name: sha256(home / name) for name in FILES}), encoding="ascii", newline="\n")
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from reward_models.measuring import relation_accuracy
 from reward_models.models.relations import inputs as model_inputs
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import views
 from spatialsim_env.relations.predicates import predicates
@@ -74,7 +74,7 @@ def scenes(height: bool) -> tuple[NDArray[np.float64], NDArray[np.float64], NDAr
         center[:, scene.SUBJECT, 2] = low
     center[:, scene.OBJECT, 2] = _SLAB_AT if height else _OBJECT[2]
     half = np.broadcast_to([_SUBJECT, _SLAB if height else _OBJECT], center.shape)
-    turn = np.broadcast_to(scene.turned([0.0, 0.0 if height else TURN]), (N * N, 2, 3, 3))
+    turn = np.broadcast_to(scene.yaw_rotation([0.0, 0.0 if height else TURN]), (N * N, 2, 3, 3))
     shown = scene.objects(center, turn, half, np.full((N * N, 2), BLOCK))
     eye = scene.observers(EYE, (0.0, 0.0, _SLAB_AT if height else 0.0))
     return shown, np.broadcast_to(eye, (N * N, scene.N_OBSERVER)), first, second
@@ -114,11 +114,11 @@ def path_of(results: Path, variant: str) -> Path:
 
 def keep(results: Path, variant: str, model: Any, split: Split) -> None:
     """Write the boundaries of a model, unless the model needs words or pictures."""
-    found = of_model(model, split)
-    if found is None:
+    boundaries = of_model(model, split)
+    if boundaries is None:
         return
-    with replaced(path_of(results, variant)) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **vars(found))
+    with replace_file(path_of(results, variant)) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **vars(boundaries))
 
 
 def read(results: Path, variants: Sequence[str]) -> dict[str, Boundaries]:
@@ -127,14 +127,14 @@ def read(results: Path, variants: Sequence[str]) -> dict[str, Boundaries]:
     Raises:
         ValueError: one is damaged.
     """
-    found = {}
+    boundaries = {}
     for variant in variants:
         path = path_of(results, variant)
         if not path.exists():
             continue
         try:
             with np.load(path, allow_pickle=False) as file:
-                found[variant] = Boundaries(**file)
+                boundaries[variant] = Boundaries(**file)
         except Exception as error:
             raise ValueError(f"{path} is damaged: {error}; remove it and the row of {variant}, seed 0") from error
-    return found
+    return boundaries

@@ -99,8 +99,8 @@ def accuracy_on(model: RewardModel, task: Task, size: int, seed: int = 0) -> Acc
 def truth_on(task: Task, size: int, seed: int = 0, criterion: str = "similarity") -> Accuracy:
     """Accuracy of the exact geometry on the very samples that ``accuracy_on`` takes: what the labels allow."""
     samples = _test_samples(task, size, seed)
-    said = goals.achieved(samples.reference, samples.target, criterion)
-    return Accuracy(int((said == (samples.label == 1)).sum()), len(samples))
+    achieved = goals.achieved(samples.reference, samples.target, criterion)
+    return Accuracy(int((achieved == (samples.label == 1)).sum()), len(samples))
 
 
 def _test_samples(task: Task, size: int, seed: int) -> Samples:

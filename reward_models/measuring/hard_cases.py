@@ -164,7 +164,7 @@ def run(
         raise ValueError(f"two judges are called {name!r}; give another name")
     judges: dict[str, ForTask] = {name: _always(judge), **beside}
     found = []
-    for hard in map(hard_suite.named, tuple(tasks)):
+    for hard in map(hard_suite.find, tuple(tasks)):
         for part in filter(None, map(hard.within, objects)):
             for certify in ways(hard, part):
                 rng = hard_suite.rng_of(hard.name, part, seed)
@@ -176,7 +176,7 @@ def run(
 
 def ways(hard: HardTask, objects: tuple[int, int]) -> tuple[bool, ...]:
     """The forms of a task: with certificates, without, or both."""
-    if not hard.certified(objects):
+    if not hard.certifies(objects):
         return (False,)
     return (True,) if hard.displacement is None else (False, True)
 
@@ -222,7 +222,7 @@ def thresholds(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
     """Detection threshold by judge and range, of those with rows of the whole curve; None: never."""
     curves: dict[tuple[str, str], dict[float, float]] = {}
     for row in rows:
-        displacement, found = hard_suite.named(row.task).displacement, row.accuracy
+        displacement, found = hard_suite.find(row.task).displacement, row.accuracy
         if displacement is not None and not row.certified and found is not None:
             curves.setdefault((row.judge, row.objects), {})[displacement] = found.value
     return {

@@ -23,7 +23,7 @@ from reward_models.models import checkpoint
 from reward_models.models.relations.columns import Columns
 from reward_models.threads import one_thread
 from spatialsim_env.relations.rel3d.published import SPLITS, Samples, Split
-from spatialsim_env.relations.rel3d.records import members, parsed_name
+from spatialsim_env.relations.rel3d.records import members, parse_name
 from spatialsim_env.streams import stream
 
 RESAMPLES = 10_000
@@ -56,16 +56,16 @@ def logits(model: Any, parts: Iterable[dict[str, Tensor]]) -> NDArray[np.float64
     model.eval()
     try:
         with one_thread(), torch.inference_mode():
-            found = [model(part) for part in parts]
-            return torch.cat(found).double().cpu().numpy() if found else np.zeros(0)
+            outputs = [model(part) for part in parts]
+            return torch.cat(outputs).double().cpu().numpy() if outputs else np.zeros(0)
     finally:
         model.train(training)
 
 
-def right(found: ArrayLike, label: ArrayLike) -> NDArray[np.bool_]:
+def right(logits: ArrayLike, label: ArrayLike) -> NDArray[np.bool_]:
     """Compare the signs of logits (N,) with labels (N,): (N,) of bool; a NaN logit is wrong."""
-    found = np.asarray(found)
-    return ((found > 0) == np.asarray(label, bool)) & ~np.isnan(found)
+    logits = np.asarray(logits)
+    return ((logits > 0) == np.asarray(label, bool)) & ~np.isnan(logits)
 
 
 def accuracy(correct: ArrayLike, predicate: ArrayLike, n_predicates: int) -> Counts:
@@ -88,15 +88,15 @@ def scenes_of(samples: Samples) -> NDArray[np.int64]:
     """
     keys = []
     for row, (name, group, pair) in enumerate(zip(samples.rgb, samples.group.tolist(), samples.pair, strict=True)):
-        parts = parsed_name(name)
+        parts = parse_name(name)
         keys.append((parts[0], group) if parts is not None else ("", -1 - pair) if pair >= 0 else (str(row), group))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     return np.array([places[key] for key in keys], np.int64)
 
 
-def measured(found: ArrayLike, samples: Samples, n_predicates: int) -> dict[str, Any]:
+def measure(logits: ArrayLike, samples: Samples, n_predicates: int) -> dict[str, Any]:
     """Measure logits (N,) on samples, as a row's entries: counts per predicate, both headlines with their intervals."""
-    correct = right(found, samples.label)
+    correct = right(logits, samples.label)
     of_samples = accuracy(correct, samples.predicate, n_predicates)
     of_pairs = pair_accuracy(correct, samples.predicate, samples.pair, n_predicates)
     unit = scenes_of(samples)
@@ -120,7 +120,7 @@ def of_folder(
     device: torch.device | str = "cpu",
     pictures: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """``measured`` of a trained model on a part of a split file.
+    """Measure a trained model on a part of a split file.
 
     Args:
         part: "train", "valid" or "test".
@@ -141,7 +141,7 @@ def of_folder(
     samples = getattr(split, part)
     pixels = stored.task["training"]["pixels"]
     columns = Columns.of(stored.model.to(device), samples, device, pictures, pixels)
-    return measured(logits(stored.model, columns.parts()), samples, len(split.predicates))
+    return measure(logits(stored.model, columns.parts()), samples, len(split.predicates))
 
 
 def _known(value: float) -> float | None:

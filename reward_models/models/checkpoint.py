@@ -23,7 +23,7 @@ import spatialsim_env
 from reward_models import models
 from reward_models.models import RelationModel, RewardModel
 from spatialsim_env.checks import read_object, require_entries
-from spatialsim_env.files import replaced, sha256
+from spatialsim_env.files import replace_file, sha256
 
 FORMAT = 1
 WEIGHTS = "model.safetensors"
@@ -58,8 +58,8 @@ def save(
         OSError: the files cannot be written; what was there before is intact.
     """
     folder = Path(folder)
-    tensors = {name: _stored(value) for name, value in model.state_dict().items()}
-    with replaced(folder / WEIGHTS) as temporary:
+    tensors = {name: _prepare_weight(value) for name, value in model.state_dict().items()}
+    with replace_file(folder / WEIGHTS) as temporary:
         temporary.write_bytes(safetensors.torch.save(tensors))
     info = {
         "format": FORMAT,
@@ -70,12 +70,12 @@ def save(
         "sha256": sha256(folder / WEIGHTS),
         "task": dict(task or {}),
     }
-    with replaced(folder / INFO) as temporary:
+    with replace_file(folder / INFO) as temporary:
         temporary.write_text(json.dumps(info, indent=2) + "\n")
     return folder / INFO
 
 
-def _stored(value: Tensor) -> Tensor:
+def _prepare_weight(value: Tensor) -> Tensor:
     """A weight in float32; a count, such as the batches that a normalisation has seen, stays whole."""
     value = value.detach().cpu()
     return (value.to(torch.float32) if value.is_floating_point() else value).contiguous()
@@ -142,9 +142,9 @@ def _read_weights(file: Path, digest: str) -> dict[str, Tensor]:
         raise CheckpointError(f"{file} is missing; {INFO} lies beside it")
     content = file.read_bytes()
     _refuse_pickle(file, content)
-    found = sha256(file)
-    if found != digest:
-        raise CheckpointError(f"{file} is cut or changed: SHA-256 {found[:12]}, {INFO} says {digest[:12]}")
+    actual = sha256(file)
+    if actual != digest:
+        raise CheckpointError(f"{file} is cut or changed: SHA-256 {actual[:12]}, {INFO} says {digest[:12]}")
     try:
         return safetensors.torch.load(content)
     except SafetensorError as error:
@@ -156,14 +156,14 @@ def _refuse_pickle(file: Path, content: bytes) -> None:
         raise CheckpointError(f"{file} is a pickle, which can run code when it is opened; accepted is safetensors")
 
 
-def _check_weights(expected: Mapping[str, Tensor], found: Mapping[str, Tensor], file: Path) -> None:
-    if expected.keys() != found.keys():
-        wrong = sorted(expected.keys() ^ found.keys())
+def _check_weights(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor], file: Path) -> None:
+    if expected.keys() != weights.keys():
+        wrong = sorted(expected.keys() ^ weights.keys())
         raise CheckpointError(f"{file} holds weights of another model; missing or unknown: {', '.join(wrong)}")
     for name, value in expected.items():
-        if found[name].shape != value.shape:
+        if weights[name].shape != value.shape:
             raise CheckpointError(
-                f"{file}: {name} has shape {tuple(found[name].shape)}; accepted is {tuple(value.shape)}"
+                f"{file}: {name} has shape {tuple(weights[name].shape)}; accepted is {tuple(value.shape)}"
             )
-        if not found[name].isfinite().all():
+        if not weights[name].isfinite().all():
             raise CheckpointError(f"{file}: {name} holds nan or inf; train the model again, more slowly perhaps")

@@ -51,10 +51,10 @@ class GraphMatching(RewardModel):
         objects = [self.encode(x) * mask for x, mask in zip((target, reference), held, strict=True)]
         logits = []
         for _ in range(self.rounds):
-            found = [self._across(objects[0], objects[1], held[1]), self._across(objects[1], objects[0], held[0])]
+            differences = [self._across(objects[0], objects[1], held[1]), self._across(objects[1], objects[0], held[0])]
             objects = [
                 self.node(torch.cat([h, self._within(h, mask), mu], dim=-1)) * mask
-                for h, mask, mu in zip(objects, held, found, strict=True)
+                for h, mask, mu in zip(objects, held, differences, strict=True)
             ]
             scenes = [self._scene(h, mask) for h, mask in zip(objects, held, strict=True)]
             logits.append(self.head(torch.cat(scenes, dim=-1)))

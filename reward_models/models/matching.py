@@ -108,10 +108,10 @@ def fit(target: Scenes, reference: Scenes, attention: Tensor) -> Fit:
     weight = attention.sum(0)  # of each target object
     n = weight.sum(0)
     moved = by_sizes_and_orientations(target, reference, attention)
-    goal = centered(reference.point, reference.held)
+    goal = center(reference.point, reference.held)
     # the factor f that minimises |goal - f moved|^2, given how well sizes and orientations know that it is 1
     cross = (goal * (attention * moved.point).sum(1).conj()).sum(0) / NOISE.position**2
-    spread = (weight * squared(moved.point)).sum(0) / NOISE.position**2
+    spread = (weight * square(moved.point)).sum(0) / NOISE.position**2
     by_size = (weight * moved.size.square()).sum(0) / NOISE.size**2
     by_orientation = n / NOISE.orientation**2
     stretch = ((cross.real + by_size) / (spread + by_size)).clamp_min(LEAST_STRETCH)
@@ -128,10 +128,10 @@ def by_sizes_and_orientations(target: Scenes, reference: Scenes, attention: Tens
     weight = attention.sum(0)
     scale = by_sizes(target, reference, attention)
     turn = (reference.direction * (attention * target.direction).sum(1).conj()).sum(0)
-    turn = turn / (squared(turn) + 1e-12).sqrt()
+    turn = turn / (square(turn) + 1e-12).sqrt()
     return replace(
         target,
-        point=scale * turn * centered(target.point, weight),
+        point=scale * turn * center(target.point, weight),
         direction=turn * target.direction,
         size=scale * target.size,
     )
@@ -145,12 +145,12 @@ def by_sizes(target: Scenes, reference: Scenes, attention: Tensor) -> Tensor:
 
 def residuals(moved: Scenes, reference: Scenes, goal: Tensor, factor: Tensor) -> Tensor:
     """Of every pair of objects, after ``moved`` took the factor: (3, n, m, B), squared, in noise variances."""
-    length = squared(factor).sqrt()
+    length = square(factor).sqrt()
     direction = factor / length * moved.direction
     return torch.stack(
         [
-            squared(goal[:, None] - factor * moved.point) / NOISE.position**2,
-            squared(reference.direction[:, None] - direction) / NOISE.orientation**2,
+            square(goal[:, None] - factor * moved.point) / NOISE.position**2,
+            square(reference.direction[:, None] - direction) / NOISE.orientation**2,
             (reference.size[:, None] - length * moved.size).square() / NOISE.size**2,
         ]
     )
@@ -162,27 +162,27 @@ def by_hypotheses(target: Scenes, reference: Scenes, likelihood: Tensor, most: i
     The reference's object farthest from the mean is taken for each of its ``most`` likeliest partners in turn.
     """
     held = reference.held
-    goal = centered(reference.point, held)
-    anchor = (squared(goal) * held).argmax(0)
+    goal = center(reference.point, held)
+    anchor = (square(goal) * held).argmax(0)
     own = likelihood.gather(0, anchor.expand(1, *likelihood.shape[1:]))[0]
     own, partner = own.topk(min(most, len(own)), dim=0)
     turn = reference.direction.gather(0, anchor[None]) * target.direction.gather(0, partner).conj()
     attention = likelihood.softmax(1) * held[:, None]
-    offset = by_sizes(target, reference, attention) * centered(target.point, attention.sum(0))
-    far = squared(goal[:, None] - (turn[:, None] * offset)[:, None]) / NOISE.position**2
-    turned = squared(reference.direction[:, None] - (turn[:, None] * target.direction)[:, None]) / NOISE.orientation**2
+    offset = by_sizes(target, reference, attention) * center(target.point, attention.sum(0))
+    far = square(goal[:, None] - (turn[:, None] * offset)[:, None]) / NOISE.position**2
+    turned = square(reference.direction[:, None] - (turn[:, None] * target.direction)[:, None]) / NOISE.orientation**2
     logits = likelihood - 2 * ((far / COARSE).log1p() + (turned / COARSE).log1p())  # (hypotheses, n, m, B)
     likeliest = ((logits.logsumexp(2) * held).sum(1) + own).argmax(0)
     chosen = logits.gather(0, likeliest.expand(1, *logits.shape[1:]))[0]
     return chosen.softmax(1) * held[:, None]
 
 
-def squared(z: Tensor) -> Tensor:
+def square(z: Tensor) -> Tensor:
     """|z|^2, with a gradient everywhere."""
     return z.real.square() + z.imag.square()
 
 
-def centered(points: Tensor, weight: Tensor) -> Tensor:
+def center(points: Tensor, weight: Tensor) -> Tensor:
     """Points (n, B) minus their weighted mean."""
     return points - (weight * points).sum(0) / weight.sum(0)
 
@@ -213,13 +213,13 @@ class Matching(RewardModel):
             attention = by_hypotheses(*parts, likelihood, config.hypotheses)
         else:
             attention = likelihood.softmax(1) * held[:, None]
-        found = fit(*parts, attention)
+        similarity = fit(*parts, attention)
         for _ in range(config.rematches):
-            left = found.residuals.log1p().sum(0)
+            left = similarity.residuals.log1p().sum(0)
             attention = (likelihood - config.persistence * left).softmax(1) * held[:, None]
-            found = fit(*parts, attention)
-        expected = (attention * found.residuals).sum(2)
-        return self.judge(expected, found.disagreement, held)[None]
+            similarity = fit(*parts, attention)
+        expected = (attention * similarity.residuals).sum(2)
+        return self.judge(expected, similarity.disagreement, held)[None]
 
     def judge(self, residuals: Tensor, disagreement: Tensor, held: Tensor) -> Tensor:
         """Logits (B, 2) from residuals (3, n, B) and disagreement (2, B), squared, in noise variances."""

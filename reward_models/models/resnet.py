@@ -68,8 +68,8 @@ class _PictureModel(RewardModel):
         """(B, 3, pixels, pixels) -> (B, 1000)."""
         side = self.pixels
         if pictures.shape[1:] != (3, side, side):
-            found = " x ".join(map(str, pictures.shape))
-            raise ValueError(f"{self.kind} is given {found}; accepted are pictures B x 3 x {side} x {side}")
+            shape = " x ".join(map(str, pictures.shape))
+            raise ValueError(f"{self.kind} is given {shape}; accepted are pictures B x 3 x {side} x {side}")
         ink = 1 - pictures.to(self.head.weight.dtype) / 255
         return self.network(ink.contiguous(memory_format=torch.channels_last))  # the faster layout on CPUs
 

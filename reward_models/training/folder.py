@@ -21,7 +21,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from spatialsim_env.checks import read_object
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 CONFIG, LOG, STATE = "config.json", "log.csv", "state.safetensors"
 Row = TypeVar("Row")  # a dataclass of ints and floats
@@ -50,14 +50,14 @@ def claim(file: Path, settings: Mapping[str, Any], kind: str = "training run") -
 
 def write_object(file: Path, values: Mapping[str, Any]) -> None:
     """Write a JSON object."""
-    with replaced(file) as temporary:
+    with replace_file(file) as temporary:
         temporary.write_text(json.dumps(values, indent=2) + "\n")
 
 
 def write_log(folder: Path, rows: Sequence[Any]) -> None:
     """Write dataclasses of one kind as the log of a folder; without a row there is none."""
     if rows:
-        with replaced(folder / LOG) as temporary, temporary.open("w", newline="") as file:
+        with replace_file(folder / LOG) as temporary, temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, [column.name for column in fields(rows[0])])
             writer.writeheader()
             writer.writerows(asdict(row) for row in rows)
@@ -83,7 +83,7 @@ class State:
         tensors = {name: value.detach().contiguous() for name, value in self.tensors.items()}
         for index, values in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{key}": value.contiguous() for key, value in values.items()}
-        with replaced(self.file) as temporary:
+        with replace_file(self.file) as temporary:
             temporary.write_bytes(safetensors.torch.save(tensors, {"log": json.dumps(log, default=asdict)}))
 
     def restore(self, kind: type) -> list[Any]:

@@ -45,8 +45,8 @@ def split(pairs: SceneSet, name: str, rng: np.random.Generator, times: int = TIM
     for index, part in enumerate(scene_sets.SPLITS):
         rows = pairs.split == index
         own = scene_sets.samples(pairs[rows], numbers[rows])
-        parts.append(own if part == "test" else published.concatenated([own, ask(own, pairs[rows], rng, times)]))
-    whole = scene_sets.published(pairs[:1], name)
+        parts.append(own if part == "test" else published.concatenate([own, ask(own, pairs[rows], rng, times)]))
+    whole = scene_sets.to_split(pairs[:1], name)
     train, valid, test = parts
     return replace(whole, train=train, valid=valid, test=test)
 

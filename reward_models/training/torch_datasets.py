@@ -18,7 +18,7 @@ from reward_models.models.batch import from_samples
 from spatialsim_env.arrangements.datasets import shards
 from spatialsim_env.arrangements.datasets.named import DataSetError
 from spatialsim_env.arrangements.tasks import Samples
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 ENDING = ".safetensors"
 PARTS = ("target", "reference", "label")
@@ -63,7 +63,7 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix != ENDING:
         raise ValueError(f"{target} ends in {target.suffix!r}; accepted is {ENDING}")
-    with replaced(target) as temporary:
+    with replace_file(target) as temporary:
         tensors = dict(zip(PARTS, from_set(samples).tensors, strict=True))
         safetensors.torch.save_file(tensors, temporary)
     return target

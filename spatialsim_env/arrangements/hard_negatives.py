@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spatialsim_env.arrangements.alignment import CRITERIA, INTERCHANGEABLE
-from spatialsim_env.arrangements.scene import COLOR, POSITION, SHAPE, barycenter, count, present, redrawn
+from spatialsim_env.arrangements.scene import COLOR, POSITION, SHAPE, barycenter, count, present, redraw
 
 Scenes = NDArray[np.float32]
 
@@ -65,7 +65,7 @@ class SpreadMatched:
         return 2 * n_max
 
     def __call__(self, scenes: Scenes, numbers: NDArray[np.float32]) -> Scenes:
-        mask, out = present(scenes)[..., None], redrawn(scenes, numbers)
+        mask, out = present(scenes)[..., None], redraw(scenes, numbers)
         center = barycenter(out)
         offset = np.where(mask, out[..., POSITION] - center, 0)
         wanted = np.where(mask, scenes[..., POSITION] - barycenter(scenes), 0)
@@ -104,7 +104,7 @@ class RadiusMatched:
         given = np.take_along_axis(numbers, np.clip(steps, 0, numbers.shape[1] - 1), axis=1).astype(np.float64)
         mirror = np.where(_cross(chain[:, -2:]) > 0, 0.5, 0.0) if scenes.shape[1] > 2 else given[:, -1]
         three = (count(scenes) == 3)[:, None] & (steps == 1)
-        links = _closed_chain(np.abs(chain), np.where(three, mirror[:, None], given))
+        links = _close_chain(np.abs(chain), np.where(three, mirror[:, None], given))
         placed = np.empty_like(links)
         np.put_along_axis(placed, order, links, axis=1)
         out = scenes.copy()
@@ -118,7 +118,7 @@ def _cross(pairs: NDArray[Any]) -> NDArray[np.float64]:
     return (pairs[:, 0].conj() * pairs[:, 1]).imag
 
 
-def _closed_chain(lengths: NDArray[np.float64], numbers: NDArray[np.float64]) -> NDArray[np.complex128]:
+def _close_chain(lengths: NDArray[np.float64], numbers: NDArray[np.float64]) -> NDArray[np.complex128]:
     """Links of the lengths (B, n) that add up to 0, from uniform numbers (B, n).
 
     The rest of the links reaches every distance from max(0, 2 longest - sum) to sum, so the sum so far is kept there:

@@ -81,7 +81,7 @@ class HardTask:
         low, high = max(low, self.least), min(high, self.most)
         return (low, high) if low <= high else None
 
-    def certified(self, n_objects: int | tuple[int, int]) -> bool:
+    def certifies(self, n_objects: int | tuple[int, int]) -> bool:
         """Check that the truth certifies the negatives of scenes of so many objects."""
         return not self.within_tolerance(n_objects) and has_truth(self.task(n_objects, certify=False))
 
@@ -118,7 +118,7 @@ class HardTask:
     def sample(
         self, n_objects: int | tuple[int, int], size: int, rng: np.random.Generator, certify: bool = True
     ) -> Samples:
-        """Draw ``size`` labelled pairs, certified where ``certified`` says so, unless ``certify`` is False.
+        """Draw ``size`` labelled pairs, certified where ``certifies`` says so, unless ``certify`` is False.
 
         Raises:
             ValueError: numbers of objects that are not this task's, or a negative ``size``.
@@ -126,7 +126,7 @@ class HardTask:
         """
         task = self.task(n_objects, certify)
         samples = task.sample(size, rng)
-        if certify and not task.certified and self.certified(n_objects):
+        if certify and not task.certified and self.certifies(n_objects):
             _certify(self.name, task, samples, rng)
         return samples
 
@@ -153,7 +153,7 @@ REGISTRY: dict[str, HardTask] = {
 NAMES = tuple(REGISTRY)
 
 
-def named(name: str) -> HardTask:
+def find(name: str) -> HardTask:
     """The task of a name.
 
     Raises:
@@ -166,7 +166,7 @@ def named(name: str) -> HardTask:
 
 def sample(name: str, n_objects: int | tuple[int, int], size: int, rng: np.random.Generator) -> Samples:
     """Samples of a named task; see ``HardTask.sample``."""
-    return named(name).sample(n_objects, size, rng)
+    return find(name).sample(n_objects, size, rng)
 
 
 def label_of(n_objects: int | tuple[int, int]) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spatialsim_env.arrangements.alignment import CRITERIA
 from spatialsim_env.arrangements.goals import TOLERANCES
 from spatialsim_env.arrangements.hard_negatives import RadiusMatched, SpreadMatched, Swapped
-from spatialsim_env.arrangements.scene import ORIENTATION, POSITION, TURN, barycenter, count, present, redrawn
+from spatialsim_env.arrangements.scene import ORIENTATION, POSITION, TURN, barycenter, count, present, redraw
 
 Scenes = NDArray[np.float32]
 
@@ -67,7 +67,7 @@ class Redrawn:
         return 2 * n_max
 
     def __call__(self, scenes: Scenes, numbers: NDArray[np.float32]) -> Scenes:
-        return redrawn(scenes, numbers)
+        return redraw(scenes, numbers)
 
 
 @dataclass(frozen=True)

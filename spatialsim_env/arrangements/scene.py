@@ -170,7 +170,7 @@ def place(numbers: NDArray[np.float32], size: NDArray[np.float32]) -> NDArray[np
     return size + (np.float32(ARENA) - 2 * size) * numbers
 
 
-def redrawn(scenes: NDArray[Any], numbers: NDArray[np.float32]) -> NDArray[Any]:
+def redraw(scenes: NDArray[Any], numbers: NDArray[np.float32]) -> NDArray[Any]:
     """The scenes (B, n, 10) with every position drawn anew, from uniform numbers (B, 2 n)."""
     out = scenes.copy()
     positions = place(numbers.reshape(*scenes.shape[:2], 2), scenes[..., SIZE])

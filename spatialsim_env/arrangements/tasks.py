@@ -190,7 +190,7 @@ class Task:
         if self.abstract:
             out = variants.recast(out, draws.features)
         if self.distractors:
-            out = np.concatenate([out, variants.distractors(draws.extra, self.distractors)], axis=1)
+            out = np.concatenate([out, variants.make_distractors(draws.extra, self.distractors)], axis=1)
         similarity = self.fixed(similarities.from_uniform(draws.similarity, angles=(0.0, self.max_rotation)))
         return similarity.apply(shuffle(out, draws.order))
 
@@ -212,7 +212,7 @@ class Discrimination(Task):
     def references(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:
         low, high = self.object_range
         drawn = scene.sample(rng.integers(low, high + 1, size), self.n_max, rng)
-        return variants.alike(drawn, self.lookalikes) if self.lookalikes else drawn
+        return variants.make_lookalikes(drawn, self.lookalikes) if self.lookalikes else drawn
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def recast(scenes: NDArray[np.float32], numbers: NDArray[np.float32]) -> NDArray
     return out
 
 
-def alike(scenes: NDArray[np.float32], most: int) -> NDArray[np.float32]:
+def make_lookalikes(scenes: NDArray[np.float32], most: int) -> NDArray[np.float32]:
     """The first ``most`` objects of each reference scene take the shape, size and colour of its first, (B, n, 10).
 
     A position U[size, 20 - size] becomes one for the new size, so that everything else stays as it was drawn.
@@ -53,7 +53,7 @@ def n_distractor_uniform(most: int) -> int:
     return 1 + most * scene.N_UNIFORM if most else 0
 
 
-def distractors(numbers: NDArray[np.float32], most: int) -> NDArray[np.float32]:
+def make_distractors(numbers: NDArray[np.float32], most: int) -> NDArray[np.float32]:
     """Extra objects, drawn as those of a reference scene: (B, n_distractor_uniform(most)) -> (B, most, 10).
 
     Their number is uniform in 0..most; the rows beyond are padding.

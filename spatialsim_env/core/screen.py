@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 SMOOTH = 4  # everything is drawn this many times too large; smoothscale keeps plain areas exact for powers of two
 FRAME_TIME = 80  # milliseconds that a frame of an animated picture is shown
@@ -232,7 +232,7 @@ def save_frames(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
         raise ValueError(f"{path} ends in {path.suffix!r}; accepted are .png, .gif and .mp4")
     if ending == ".png" and len(frames) != 1:
         raise ValueError(f"{path} is to hold {len(frames)} frames; a .png holds one")
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         writers[ending](frames, temporary)
 
 

@@ -66,7 +66,7 @@ class Picture:
     mask: NDArray[np.uint8]  # (h, w): BACKGROUND, SUBJECT_MASK or OBJECT_MASK
 
 
-def drawn(scenes: Floats, rng: np.random.Generator, most_context: int = N_CONTEXT) -> Appearance:
+def draw_appearance(scenes: Floats, rng: np.random.Generator, most_context: int = N_CONTEXT) -> Appearance:
     """A random appearance for scenes (k, 2, 19) that share it, such as a pair: context stands clear of all of them.
 
     Seen from some side it may still stand before them: see ``cleared``.
@@ -92,7 +92,9 @@ def _context(scenes: Floats, rng: np.random.Generator, most: int) -> NDArray[np.
     half = rng.uniform((0.08, 0.08, 0.08), (0.35, 0.35, 0.6), (n, 3))
     place = rng.uniform(-np.array(ROOM[:2]) + 0.4, np.array(ROOM[:2]) - 0.4, (n, 2))
     center = np.column_stack([place, half[:, 2]])
-    things = scene.objects(center, scene.turned(rng.uniform(0, 360, n)), half, rng.integers(0, len(scene.KINDS), n))
+    things = scene.objects(
+        center, scene.yaw_rotation(rng.uniform(0, 360, n)), half, rng.integers(0, len(scene.KINDS), n)
+    )
     radius = np.hypot(half[:, 0], half[:, 1])
     clear = np.ones(n, bool)
     for thing in scenes.reshape(-1, scene.N_FEATURES):
@@ -210,11 +212,11 @@ class Renderer:
         model.geom_matid[:_FIRST_PART] = [appearance.textures[2], *[N_TEXTURES + appearance.textures[3]] * 4]
         for which in range(2):
             first = _FIRST_PART + which * _GEOMS
-            self._put(first, one[which], appearance.colors[which])
+            self._place_parts(first, one[which], appearance.colors[which])
             self._mark(first + MOST_PARTS, one[which], appearance.colors[which])
             model.geom_matid[first : first + MOST_PARTS] = N_TEXTURES + appearance.textures[which]
         for row, thing in enumerate(appearance.context):
-            self._put(_FIRST_CONTEXT + row * MOST_PARTS, thing, appearance.context_colors[row])
+            self._place_parts(_FIRST_CONTEXT + row * MOST_PARTS, thing, appearance.context_colors[row])
         data.cam_xpos[0] = eye
         data.cam_xmat[0] = scene.eye_rotation(observer).reshape(-1)
         data.light_xpos[:], model.light_diffuse[:] = appearance.lights[:, :3], appearance.lights[:, 3:]
@@ -224,7 +226,7 @@ class Renderer:
         everything = self._mujoco.mjtCatBit.mjCAT_ALL
         self._mujoco.mjv_updateScene(model, data, self._option, None, self._camera, everything, self._scene)
 
-    def _put(self, first: int, thing: Floats, color: Floats) -> None:
+    def _place_parts(self, first: int, thing: Floats, color: Floats) -> None:
         """Put the parts of an object (19,) in the geoms from ``first`` on."""
         kind = int(scene.kind(thing))
         for part, (place, size) in enumerate(scene.PARTS[kind, : scene.N_PARTS[kind]]):
@@ -252,15 +254,15 @@ class Renderer:
         self._model.geom_rgba[geom] = [*color, 1]
 
 
-def cleared(appearance: Appearance, scenes: Floats, observer: Floats) -> Appearance:
+def clear_context(appearance: Appearance, scenes: Floats, observer: Floats) -> Appearance:
     """The appearance without the context that would hide a part of the scenes (k, 2, 19) from the observer (9,).
 
     Scenes that are to be compared, such as a pair, keep the same context if they are given together.
     """
     direction = -scene.eye_rotation(observer)[:, 2]
     ahead = (scene.corners(scenes) - observer[scene.EYE]) @ direction
-    ours = views.boxes(scenes, np.broadcast_to(observer, (len(scenes), scene.N_OBSERVER)))
-    low, high = ours[..., :2].min(axis=(0, 1)), (ours[..., :2] + ours[..., 2:]).max(axis=(0, 1))
+    outlines = views.boxes(scenes, np.broadcast_to(observer, (len(scenes), scene.N_OBSERVER)))
+    low, high = outlines[..., :2].min(axis=(0, 1)), (outlines[..., :2] + outlines[..., 2:]).max(axis=(0, 1))
     kept = []
     for thing in appearance.context:
         corners = scene.corners(thing)

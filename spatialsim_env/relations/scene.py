@@ -125,7 +125,7 @@ def corners(objects: Floats) -> Floats:
     return objects[..., None, CENTER] + np.einsum("...ij,...kj->...ki", rotation(objects), offsets)
 
 
-def turned(degrees: float | ArrayLike) -> NDArray[np.float64]:
+def yaw_rotation(degrees: float | ArrayLike) -> NDArray[np.float64]:
     """Rotations (..., 3, 3) about z, counter-clockwise seen from above."""
     angle = np.radians(np.asarray(degrees, np.float64))
     out = np.zeros((*angle.shape, 3, 3))

@@ -20,7 +20,7 @@ from spatialsim_env.relations.scene import (
     FRONT,
     HALF,
     UP,
-    turned,
+    yaw_rotation,
 )
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ SceneFunction = Callable[[Array, Array], Any]
 SCALES = (0.5, 2.0)
 
 
-def moved(
+def move(
     scenes: ArrayLike, observers: ArrayLike, degrees: ArrayLike = 0.0, shift: ArrayLike = (0.0, 0.0), scale: Any = 1.0
 ) -> tuple[Array, Array]:
     """Scenes and their observers turned about z, scaled about the origin, and moved on the floor, in this order.
@@ -39,7 +39,7 @@ def moved(
         shift: (2,) or (B, 2), metres.
     """
     scenes, observers = np.array(scenes, np.float64), np.array(observers, np.float64)
-    turn = np.broadcast_to(turned(np.broadcast_to(degrees, (len(scenes),))), (len(scenes), 3, 3))
+    turn = np.broadcast_to(yaw_rotation(np.broadcast_to(degrees, (len(scenes),))), (len(scenes), 3, 3))
     size = np.broadcast_to(np.asarray(scale, np.float64), (len(scenes),))
     step = np.zeros((len(scenes), 3))
     step[:, :2] = shift
@@ -53,7 +53,7 @@ def moved(
     return scenes, observers
 
 
-def mirrored(scenes: ArrayLike, observers: ArrayLike) -> tuple[Array, Array]:
+def mirror(scenes: ArrayLike, observers: ArrayLike) -> tuple[Array, Array]:
     """Scenes and their observers in the mirror y = 0: left and right change places, for the objects and the observer.
 
     Every shape is its own mirror image, so a mirrored object is the same object elsewhere.
@@ -81,7 +81,7 @@ def assert_floor_invariant(
     """
     n = len(scenes)
     scale = rng.uniform(*SCALES, n) if scaled else 1.0
-    there, seen = moved(scenes, observers, rng.uniform(-180, 180, n), rng.uniform(-1, 1, (n, 2)), scale)
+    there, seen = move(scenes, observers, rng.uniform(-180, 180, n), rng.uniform(-1, 1, (n, 2)), scale)
     after = function(there, seen if observed else observers)
     _assert_close(function(scenes, observers), after, atol, "a move on the floor")
 
@@ -90,7 +90,7 @@ def assert_mirrored(
     function: SceneFunction, image: SceneFunction, scenes: Array, observers: Array, atol: float = 1e-6
 ) -> None:
     """The value of ``function`` on scenes is that of ``image`` on them in a mirror: "left" and "right", say."""
-    _assert_close(function(scenes, observers), image(*mirrored(scenes, observers)), atol, "a mirror")
+    _assert_close(function(scenes, observers), image(*mirror(scenes, observers)), atol, "a mirror")
 
 
 def _assert_close(before: Any, after: Any, atol: float, change: str) -> None:

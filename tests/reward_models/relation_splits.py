@@ -29,7 +29,7 @@ def samples(n_pairs: int, seed: int, n_views: int = 1, folder: str = "") -> Samp
     center[:, scene.SUBJECT, 0] += shift
     center[:, :, 2] += 0.3
     half = rng.uniform(0.05, 0.1, (n_pairs, 2, 3))[place]
-    turn = scene.turned(rng.uniform(0, 360, (n_pairs, 2)))[place]
+    turn = scene.yaw_rotation(rng.uniform(0, 360, (n_pairs, 2)))[place]
     shown = scene.objects(center, turn, half, np.zeros((len(place), 2), int))
     eye = scene.observers(np.stack([0.1 * view, np.full(len(place), -4.0), 1.0 + 0.1 * view], axis=1), np.zeros(3))
     subject, other = rng.integers(0, len(OBJECTS), (2, n_pairs))[:, place]

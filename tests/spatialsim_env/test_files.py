@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from spatialsim_env.files import replaced, sha256
+from spatialsim_env.files import replace_file, sha256
 
 
 def test_replaced_makes_folders_and_leaves_one_file(tmp_path):
     path = tmp_path / "a" / "b.txt"
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text("new")
         assert not path.exists()
     assert path.read_text() == "new"
@@ -20,7 +20,7 @@ def test_replaced_makes_folders_and_leaves_one_file(tmp_path):
 def test_replaced_keeps_the_old_file_when_the_block_fails(tmp_path):
     path = tmp_path / "b.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError), replaced(path) as temporary:  # noqa: PT012
+    with pytest.raises(RuntimeError), replace_file(path) as temporary:  # noqa: PT012
         temporary.write_text("half")
         raise RuntimeError
     assert path.read_text() == "old"
@@ -39,7 +39,7 @@ def test_writers_of_one_file_do_not_meet(tmp_path):
 
     def write(text: str) -> None:
         for _ in range(50):
-            with replaced(path) as temporary:
+            with replace_file(path) as temporary:
                 temporary.write_text(text * 1000)
 
     threads = [threading.Thread(target=write, args=(text,)) for text in "abc"]

@@ -93,7 +93,7 @@ class RelationModel(nn.Module):
         """
         self.check(inputs)
 
-    def prepared(self, inputs: Inputs) -> dict[str, Tensor]:
+    def prepare(self, inputs: Inputs) -> dict[str, Tensor]:
         """The inputs and, beside them, whatever this model would compute of them that no weight alters.
 
         ``forward`` takes either and gives the same; samples that are seen many times are prepared once.
@@ -133,7 +133,7 @@ class RelationModel(nn.Module):
         for name in self.inputs:
             shape, accepted = tuple(inputs[name].shape), (size, *SHAPES[name])
             fits = len(shape) == len(accepted)
-            if not fits or any(there not in (None, here) for here, there in zip(shape, accepted, strict=True)):
+            if not fits or any(bound not in (None, side) for side, bound in zip(shape, accepted, strict=True)):
                 wanted = ", ".join("any" if x is None else str(x) for x in accepted)
                 raise ValueError(f"{self.kind}: {name} has shape {shape}; accepted is ({wanted})")
         limits = {"predicate": self.config.n_predicates, "subject": self.config.n_objects}

@@ -70,8 +70,8 @@ class Columns:
             if pictures is None:
                 raise ValueError(f"{model.kind} sees pictures; give the folder that they are in")
             seen = Pictures.read(Path(pictures), samples, pixels, learning)
-        found = model_inputs.from_samples(samples, needs, device)
-        return cls(model.prepared(found) if seen is None else found, seen, device)
+        inputs = model_inputs.from_samples(samples, needs, device)
+        return cls(model.prepare(inputs) if seen is None else inputs, seen, device)
 
     def __len__(self) -> int:
         return len(self.inputs["predicate"])
@@ -85,21 +85,21 @@ class Columns:
     def batch(self, rows: NDArray[np.int64], seed: int, epoch: int) -> dict[str, Tensor]:
         """The inputs of these samples, for learning."""
         index = torch.from_numpy(rows).to(self.device)
-        found = {name: column[index] for name, column in self.inputs.items()}
+        inputs = {name: column[index] for name, column in self.inputs.items()}
         if self.pictures is None:
-            return found
+            return inputs
         rng = stream(seed, f"relations/crops/{epoch}/{rows[0]}")
-        return found | self.pictures.cropped(rows, int(rng.integers(2**31)), self.device)
+        return inputs | self.pictures.crop(rows, int(rng.integers(2**31)), self.device)
 
     def parts(self) -> Iterator[dict[str, Tensor]]:
         """The inputs of all samples in their order, some at a time, for judging."""
         at_once = AT_ONCE if self.pictures is None else PICTURES_AT_ONCE
         for start in range(0, len(self), at_once):
-            found = {name: column[start : start + at_once] for name, column in self.inputs.items()}
+            inputs = {name: column[start : start + at_once] for name, column in self.inputs.items()}
             if self.pictures is not None:
                 rows = np.arange(start, min(start + at_once, len(self)))
-                found[PICTURE] = self.pictures.whole(rows, self.device)
-            yield found
+                inputs[PICTURE] = self.pictures.whole(rows, self.device)
+            yield inputs
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Pictures:
         """Pictures (B, 3, pixels, pixels) of samples in 0..1."""
         return self.stored[self.place[torch.from_numpy(rows)]].to(device).float() / 255
 
-    def cropped(self, rows: NDArray[np.int64], seed: int, device: torch.device) -> dict[str, Tensor]:
+    def crop(self, rows: NDArray[np.int64], seed: int, device: torch.device) -> dict[str, Tensor]:
         """Random crops of the pictures of samples with their colours varied, and the boxes in them."""
         from torchvision import tv_tensors
         from torchvision.transforms import v2

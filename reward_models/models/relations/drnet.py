@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from reward_models.models.relations.base import BOTTOM, LEFT, RIGHT, TOP, Inputs
-from reward_models.models.relations.layers import one_hot, queried
+from reward_models.models.relations.layers import one_hot, select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
     PictureConfig,
@@ -61,14 +61,14 @@ class DRNet(PictureModel):
         named = self.subject(subject) + self.object(object)
         for _ in range(STEPS):
             state = F.relu(named + self.state(state))
-        return queried(self.head(state), inputs["predicate"])
+        return select_queried(self.head(state), inputs["predicate"])
 
 
 def masks(boxes: Tensor) -> Tensor:
     """Shares of the 32 x 32 cells of their union that two boxes (B, 2, 4) cover, (B, 2, 32, 32)."""
     frame = union(boxes)[:, None]
 
-    def covered(low: int, high: int) -> Tensor:
+    def cover(low: int, high: int) -> Tensor:
         start = frame[..., low]
         side = (frame[..., high] - start).clamp_min(_LEAST)
         ends = ((boxes[..., x] - start) / side * MASK for x in (low, high))
@@ -76,7 +76,7 @@ def masks(boxes: Tensor) -> Tensor:
         cell = torch.arange(MASK, device=boxes.device, dtype=boxes.dtype)
         return (torch.minimum(last, cell + 1) - torch.maximum(first, cell)).clamp(0, 1)
 
-    return covered(TOP, BOTTOM)[..., :, None] * covered(LEFT, RIGHT)[..., None, :]
+    return cover(TOP, BOTTOM)[..., :, None] * cover(LEFT, RIGHT)[..., None, :]
 
 
 def _position() -> nn.Sequential:

@@ -44,18 +44,18 @@ def from_samples(
         ValueError: an unknown need, or no pictures where they are needed, or others than described.
     """
     _check(needs)
-    found = {name: _tensor(getattr(samples, name), device) for name in ("predicate", "subject", "object")}
+    inputs = {name: _tensor(getattr(samples, name), device) for name in ("predicate", "subject", "object")}
     if "boxes2d" in needs:
-        found["boxes2d"] = _tensor(_edges(samples.boxes, samples.picture_size), device)
+        inputs["boxes2d"] = _tensor(_edges(samples.boxes, samples.picture_size), device)
     for name in _VECTORS.keys() & set(needs):
-        found[name] = _tensor(samples.vectors[_VECTORS[name]], device)
+        inputs[name] = _tensor(samples.vectors[_VECTORS[name]], device)
     if "boxes3d" in needs:
         center, turn, sizes = vectors.from_aligned_absolute(samples.vectors["aligned_absolute"])
         half = np.maximum(sizes / 2, LEAST_HALF)
-        found |= _in_space(center, turn, half, samples.up, _one_hot(samples), device)
+        inputs |= _in_space(center, turn, half, samples.up, _one_hot(samples), device)
     if "picture" in needs:
-        found["picture"] = _pictures(pictures, len(samples), device)
-    return found
+        inputs["picture"] = _pictures(pictures, len(samples), device)
+    return inputs
 
 
 def from_scenes(
@@ -86,23 +86,25 @@ def from_scenes(
     _check(needs)
     scene.validate(scenes, observers)
     size = len(scenes)
-    found = {"predicate": _tensor(np.broadcast_to(np.asarray(predicate, np.int64), (size,)), device)}
+    inputs = {"predicate": _tensor(np.broadcast_to(np.asarray(predicate, np.int64), (size,)), device)}
     if "names" in needs:
-        categories = _given(names, "names", (size, 2)).astype(np.int64)
-        found |= {"subject": _tensor(categories[:, 0], device), "object": _tensor(categories[:, 1], device)}
+        categories = _check_given(names, "names", (size, 2)).astype(np.int64)
+        inputs |= {"subject": _tensor(categories[:, 0], device), "object": _tensor(categories[:, 1], device)}
     if "boxes2d" in needs:
-        found["boxes2d"] = _tensor(_edges(_given(boxes, "boxes", (size, 2, 4)), np.ones((size, 2))), device, dtype)
+        inputs["boxes2d"] = _tensor(
+            _edges(_check_given(boxes, "boxes", (size, 2, 4)), np.ones((size, 2))), device, dtype
+        )
     if "raw" in needs:
-        found["raw"] = _tensor(vectors.raw_absolute(scenes, observers), device, dtype)
+        inputs["raw"] = _tensor(vectors.raw_absolute(scenes, observers), device, dtype)
     if "aligned" in needs:
-        found["aligned"] = _tensor(vectors.aligned_absolute(scenes, observers), device, dtype)
+        inputs["aligned"] = _tensor(vectors.aligned_absolute(scenes, observers), device, dtype)
     if "boxes3d" in needs:
         center, turn = vectors.in_camera(scenes, observers)
         up = scene.eye_rotation(observers)[:, 2]  # the world's z in the axes of the camera
-        found |= _in_space(center, turn, scenes[..., scene.HALF], up, scenes[..., scene.KIND], device, dtype)
+        inputs |= _in_space(center, turn, scenes[..., scene.HALF], up, scenes[..., scene.KIND], device, dtype)
     if "picture" in needs:
-        found["picture"] = _pictures(pictures, size, device, dtype)
-    return found
+        inputs["picture"] = _pictures(pictures, size, device, dtype)
+    return inputs
 
 
 def _check(needs: Sequence[str]) -> None:
@@ -111,7 +113,7 @@ def _check(needs: Sequence[str]) -> None:
         raise ValueError(f"needs has {', '.join(map(repr, unknown))}; accepted are {', '.join(NEEDS)}")
 
 
-def _given(values: ArrayLike | None, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+def _check_given(values: ArrayLike | None, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     if values is None:
         raise ValueError(f"{name} are needed; give them as an array of shape {shape}")
     array = np.asarray(values)
@@ -149,7 +151,7 @@ def _in_space(
 def _one_hot(samples: Samples) -> NDArray[Any]:
     if KINDS not in samples.extra:
         return np.zeros((len(samples), 2, len(scene.KINDS)))
-    kinds = _given(samples.extra[KINDS], KINDS, (len(samples), 2)).astype(np.int64)
+    kinds = _check_given(samples.extra[KINDS], KINDS, (len(samples), 2)).astype(np.int64)
     if len(kinds) and (kinds.min() < 0 or kinds.max() >= len(scene.KINDS)):
         raise ValueError(f"kinds have {kinds.min()} to {kinds.max()}; accepted are 0 to {len(scene.KINDS) - 1}")
     return np.eye(len(scene.KINDS))[kinds]

@@ -47,7 +47,7 @@ def one_hot(index: Tensor, classes: int, like: Tensor) -> Tensor:
     return F.one_hot(index, classes).to(like.dtype)
 
 
-def queried(outputs: Tensor, predicate: Tensor) -> Tensor:
+def select_queried(outputs: Tensor, predicate: Tensor) -> Tensor:
     """Of outputs (B, n_predicates) those that are asked for, (B,)."""
     return outputs.gather(1, predicate[:, None]).squeeze(1)
 

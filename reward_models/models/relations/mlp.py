@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from reward_models.models.relations.base import Inputs, RelationConfig, RelationModel
-from reward_models.models.relations.layers import Scale, branch, queried
+from reward_models.models.relations.layers import Scale, branch, select_queried
 from spatialsim_env.checks import require, require_whole
 from spatialsim_env.relations.rel3d.vectors import ALIGNING, ANGLES, BLOCK, ENCODINGS, LAYOUT, encoded_width
 
@@ -59,16 +59,16 @@ class _Perceptron(RelationModel):
     def fit_scale(self, inputs: Inputs) -> None:
         super().fit_scale(inputs)
         with torch.no_grad():
-            self.scale.fit(self._encoded(inputs[self.needs[0]]))
+            self.scale.fit(self._encode(inputs[self.needs[0]]))
 
     def judge(self, inputs: Inputs) -> Tensor:
-        x = self.layers[0](self.scale(self._encoded(inputs[self.needs[0]])))
+        x = self.layers[0](self.scale(self._encode(inputs[self.needs[0]])))
         for layer in self.layers[1:]:
             x = x + layer(x) if self.config.skips else layer(x)
-        return queried(self.head(x), inputs["predicate"])
+        return select_queried(self.head(x), inputs["predicate"])
 
-    def _encoded(self, vectors: Tensor) -> Tensor:
-        """Published vectors with their angles in this model's encoding; ``vectors.encoded`` on tensors."""
+    def _encode(self, vectors: Tensor) -> Tensor:
+        """Published vectors with their angles in this model's encoding; ``vectors.encode`` on tensors."""
         if self.config.encoding == "degrees":
             return vectors
         encode = _sincos if self.config.encoding == "sincos" else _two_columns

@@ -209,10 +209,10 @@ def shares(pair: Pair, which: int) -> Tensor:
     soft = soft[..., 0]
     above, below = ((heights - top) / soft).sigmoid(), ((-heights - top) / soft).sigmoid()
     over = outline(points, half, up, soft)
-    found = [within.prod(-1), over, above, below, above * over, below * over, (heights / soft).sigmoid()]
+    memberships = [within.prod(-1), over, above, below, above * over, below * over, (heights / soft).sigmoid()]
     sides = [within[..., 0] * within[..., 1], within[..., 1] * within[..., 2], within[..., 0] * within[..., 2]]
     cavity = shape_features.in_cavity(points, pair.half[:, other], pair.kinds[:, other], soft[..., None])
-    return torch.cat([torch.stack([x.mean(1) for x in (*found, *sides)], dim=1), cavity], dim=1)
+    return torch.cat([torch.stack([x.mean(1) for x in (*memberships, *sides)], dim=1), cavity], dim=1)
 
 
 def outline(points: Tensor, half: Tensor, up: Tensor, soft: Tensor) -> Tensor:

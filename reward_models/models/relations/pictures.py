@@ -107,10 +107,10 @@ def _state(weights: str | Path) -> dict[str, Tensor]:
         import safetensors.torch
 
         return safetensors.torch.load_file(path)
-    found: Any = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} holds a {type(found).__name__}; accepted is a state dictionary")
-    return found
+    state: Any = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(state, dict):
+        raise ValueError(f"{path} holds a {type(state).__name__}; accepted is a state dictionary")
+    return state
 
 
 def resnet18() -> Any:

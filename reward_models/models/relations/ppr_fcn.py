@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from reward_models.models.relations.base import BOTTOM, LEFT, RIGHT, TOP, Inputs
-from reward_models.models.relations.layers import queried
+from reward_models.models.relations.layers import select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
     PictureConfig,
@@ -55,8 +55,8 @@ class PPRFCN(PictureModel):
         shared = cells(union(boxes))
         votes = torch.zeros(len(maps), _CELLS, _VOTES, dtype=maps.dtype, device=maps.device)
         for own, joint, box in zip((subject, object), (joint_subject, joint_object), each(boxes), strict=True):
-            votes = votes + pooled(own, cells(box)) + pooled(joint, intersection(shared, box[:, None]))
-        return queried(self.head(votes.flatten(1)), inputs["predicate"])
+            votes = votes + pool_cells(own, cells(box)) + pool_cells(joint, intersection(shared, box[:, None]))
+        return select_queried(self.head(votes.flatten(1)), inputs["predicate"])
 
 
 def cells(boxes: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ def intersection(boxes: Tensor, other: Tensor) -> Tensor:
     return torch.stack([most[..., TOP], least[..., BOTTOM], most[..., LEFT], least[..., RIGHT]], dim=-1)
 
 
-def pooled(maps: Tensor, boxes: Tensor) -> Tensor:
+def pool_cells(maps: Tensor, boxes: Tensor) -> Tensor:
     """Mean of each cell's own 9 channels in its box: maps (B, 81, H, W) and (B, 9, 4) -> (B, 9, 9); 0 if empty."""
     there = (boxes[..., BOTTOM] > boxes[..., TOP]) & (boxes[..., RIGHT] > boxes[..., LEFT])
     means = crop(maps.reshape(-1, _VOTES, *maps.shape[2:]), boxes.flatten(0, 1), 1).reshape(-1, _CELLS, _VOTES)

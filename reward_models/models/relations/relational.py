@@ -88,8 +88,8 @@ class Relational(RelationModel):
             self.own.fit(own)
             self.seen.fit(seen)
 
-    def prepared(self, inputs: Inputs) -> dict[str, Tensor]:
-        return super().prepared(inputs) | dict(zip(_FEATURES, _in_parts(inputs), strict=True))
+    def prepare(self, inputs: Inputs) -> dict[str, Tensor]:
+        return super().prepare(inputs) | dict(zip(_FEATURES, _in_parts(inputs), strict=True))
 
     def judge(self, inputs: Inputs) -> Tensor:
         which = inputs["predicate"]

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from reward_models.models.relations.base import Inputs
-from reward_models.models.relations.layers import queried
+from reward_models.models.relations.layers import select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
     STAGES,
@@ -70,7 +70,7 @@ class VipCNN(PictureModel):
         maps = self.maps(self.objects(shared), self.phrase(shared))
         places = (*each(boxes), union(boxes))
         pooled = [crop(x, box, self.config.pool).flatten(1) for x, box in zip(maps, places, strict=True)]
-        return queried(self.head(self.vectors(*pooled)), inputs["predicate"])
+        return select_queried(self.head(self.vectors(*pooled)), inputs["predicate"])
 
 
 def _conv(channels: int) -> nn.Conv2d:
@@ -93,11 +93,11 @@ class _MapMessages(nn.Module):
     def forward(self, objects: Tensor, phrase: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         objects, phrase = self.objects(objects), self.phrase(phrase)
         both = self._done("objects", objects)
-        told = self._done("phrase", phrase + self.to_phrase(both))
+        updated = self._done("phrase", phrase + self.to_phrase(both))
         alone = self._done("phrase_alone", phrase)
         subject = self._done("subject", objects + self.to_subject(alone))
         object = self._done("object", objects + self.to_object(alone))
-        return torch.cat([both, subject], 1), torch.cat([both, object], 1), torch.cat([told, alone], 1)
+        return torch.cat([both, subject], 1), torch.cat([both, object], 1), torch.cat([updated, alone], 1)
 
 
 class _VectorMessages(nn.Module):
@@ -115,5 +115,5 @@ class _VectorMessages(nn.Module):
     def forward(self, subject: Tensor, object: Tensor, phrase: Tensor) -> Tensor:
         subject = F.relu(self.normal["subject"](self.objects(subject)))
         object = F.relu(self.normal["object"](self.objects(object)))
-        told = self.phrase(phrase) + self.from_subject(subject) + self.from_object(object)
-        return self.out(F.relu(self.normal["phrase"](told)))
+        updated = self.phrase(phrase) + self.from_subject(subject) + self.from_object(object)
+        return self.out(F.relu(self.normal["phrase"](updated)))

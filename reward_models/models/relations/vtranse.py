@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from reward_models.models.relations.base import BOTTOM, LEFT, OBJECT, RIGHT, SUBJECT, TOP, Inputs
-from reward_models.models.relations.layers import branch, one_hot, queried
+from reward_models.models.relations.layers import branch, one_hot, select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
     PictureConfig,
@@ -49,10 +49,10 @@ class VTransE(PictureModel):
     def judge(self, inputs: Inputs) -> Tensor:
         maps = self.trunk(self.scale(inputs["picture"]))
         boxes = inputs["boxes2d"]
-        both = [self._embedded(inputs, maps, boxes, which) for which in (SUBJECT, OBJECT)]
-        return queried(self.head(both[OBJECT] - both[SUBJECT]), inputs["predicate"])
+        both = [self._embed(inputs, maps, boxes, which) for which in (SUBJECT, OBJECT)]
+        return select_queried(self.head(both[OBJECT] - both[SUBJECT]), inputs["predicate"])
 
-    def _embedded(self, inputs: Inputs, maps: Tensor, boxes: Tensor, which: int) -> Tensor:
+    def _embed(self, inputs: Inputs, maps: Tensor, boxes: Tensor, which: int) -> Tensor:
         """The subject or the object, (B, 2048)."""
         name = one_hot(inputs[("subject", "object")[which]], self.config.n_objects, maps)
         place = relative(boxes[:, which], boxes[:, 1 - which]).to(maps.dtype)

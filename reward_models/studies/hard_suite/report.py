@@ -71,7 +71,7 @@ def kinds(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> T
     """Accuracy of every judge on every kind of negative but the displaced, in a range of objects."""
     held = {
         hard.name: label_of(within)
-        for hard in map(hard_suite.named, tasks)
+        for hard in map(hard_suite.find, tasks)
         if hard.displacement is None and (within := hard.within(part)) is not None
     }
     by_task, label = preferred(rows), label_of(part)
@@ -86,7 +86,7 @@ def kinds(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> T
 def curve(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> Table:
     """Accuracy of every judge by displacement, and where it is right three times in four."""
     label, sigmas = label_of(part), thresholds(rows)
-    held = [hard.name for hard in map(hard_suite.named, tasks) if hard.displacement is not None and hard.within(part)]
+    held = [hard.name for hard in map(hard_suite.find, tasks) if hard.displacement is not None and hard.within(part)]
     by_task = {(row.task, row.judge): row for row in rows if row.objects == label and not row.certified}
     lines = []
     for judge in in_order(row.judge for row in rows):

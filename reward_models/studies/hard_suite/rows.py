@@ -34,7 +34,7 @@ from reward_models.studies.engine.rows import RowError
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.arrangements.tasks import object_range
 from spatialsim_env.checks import read_object, require_entries
-from spatialsim_env.files import replaced, sha256
+from spatialsim_env.files import replace_file, sha256
 
 VERSION = 1  # of the suite and its judges; raised by whatever alters results
 ENDING = ".json"
@@ -131,7 +131,7 @@ def _about(model: LearnedModel, source: str | os.PathLike[str]) -> dict[str, Any
 def write(folder: str | os.PathLike[str], found: Recorded) -> Path:
     """Write the rows of a model; returns their file, which is whole or as it was before."""
     path = Path(folder) / f"{found.name}{ENDING}"
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         text = json.dumps({**found.about, **hard_cases.to_json(found.rows)}, allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8", newline="\n")
     return path

@@ -39,7 +39,7 @@ from reward_models.training.hardening.config import PARTS, HardeningConfig
 from reward_models.training.hardening.rounds import harden, read_rounds
 from spatialsim_env.arrangements.tasks import RANGES
 from spatialsim_env.checks import read_object, require
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 Row = dict[str, Any]
 
@@ -138,7 +138,7 @@ def _row(
         "rounds": [at.to_json() for at in read_rounds(work / run)],
         **_measured(network),
     }  # fmt: skip
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(json.dumps(row, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return path
 

@@ -120,7 +120,7 @@ class RuleCell(Cell):
 
 
 def _tests(names: Iterable[str]) -> dict[str, int]:
-    return {name: named.named(name).size for name in names}
+    return {name: named.find(name).size for name in names}
 
 
 def group_of(n: int) -> tuple[int, int]:

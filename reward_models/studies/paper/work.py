@@ -146,7 +146,7 @@ def _short(value: float) -> float | None:
 def _of_rule(cell: RuleCell, place: Place, seed: int) -> Row:
     accuracy = {}
     for name, size in cell.tests.items():
-        task = named.named(name).task
+        task = named.find(name).task
         training = task.sample(cell.samples, streams.stream(DATA_SEED, f"rules/{named.set_name(task, 'train')}"))
         accuracy[name] = asdict(rules.accuracy(cell.rule, training, named.sample(name, DATA_SEED, size)))
     drawn = heat_map.of_truth() if cell.heat_map else None

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.measuring.relation_accuracy import scenes_of
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 from spatialsim_env.relations.rel3d.published import Samples
 from spatialsim_env.relations.rel3d.vectors import from_aligned_absolute
 from spatialsim_env.relations.scene import OBJECT, SUBJECT
@@ -74,7 +74,7 @@ def keep(results: Path, sha256: str, samples: Samples) -> None:
     path = path_of(results, sha256)
     if path.exists():
         return
-    with replaced(path) as temporary, temporary.open("wb") as file:
+    with replace_file(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **asdict(TestSet.of(samples)))
 
 

@@ -133,8 +133,8 @@ def _load(file: Path, modified: int) -> tuple[Split, str]:
 
 def warn_of_problems(split: Split) -> None:
     """Print on standard error how many records of a file were left out or are odd, by kind, and the first left out."""
-    dropped = [problem for problem in split.problems if not problem.kept]
-    for fate, problems in (("left out", dropped), ("kept", [problem for problem in split.problems if problem.kept])):
+    dropped = [problem for problem in split.problems if not problem.is_kept]
+    for fate, problems in (("left out", dropped), ("kept", [problem for problem in split.problems if problem.is_kept])):
         if problems:
             kinds = ", ".join(f"{number:,} {kind}" for kind, number in Counter(x.kind for x in problems).items())
             print(f"{split.name}: odd records that are {fate}: {kinds}", file=sys.stderr)
@@ -178,7 +178,7 @@ def work(run: Run, place: Place) -> list[RelationRow]:
         log = read_log(place.folder)
         logits = {name: _logits(model, getattr(split, name), run, place) for name in SPLITS}
         accuracy = {
-            name: relation_accuracy.measured(part, getattr(split, name), len(split.predicates))
+            name: relation_accuracy.measure(part, getattr(split, name), len(split.predicates))
             for name, part in logits.items()
         }
         test_set.keep(place.results, digest, split.test)

@@ -38,7 +38,7 @@ from reward_models.shares import format_share, share_of, value_of
 from reward_models.tables import Table
 from spatialsim_env.checks import read_object, require_entries
 from spatialsim_env.core.rewards import Reward
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 RULE = "dense"  # the reward of agents on the rules
 SEVEN = (
@@ -174,7 +174,7 @@ def row_of(name: str, agent: Agent, folder: str | os.PathLike[str], episodes: in
 def write(results: str | os.PathLike[str], row: Row) -> Path:
     """Write a row; returns its file, which is whole or as it was before."""
     path = Path(results) / f"{row['id']}{ENDING}"
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(json.dumps(row, indent=1, allow_nan=False) + "\n")
     return path
 

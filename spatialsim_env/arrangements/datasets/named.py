@@ -53,7 +53,7 @@ from spatialsim_env.arrangements.negatives import (
 from spatialsim_env.arrangements.scene import N_FEATURES, SHAPE, SHAPES, present, validate
 from spatialsim_env.arrangements.tasks import RANGES, STAGES, Discrimination, Identification, Samples, Task
 from spatialsim_env.arrangements.variants import Fixed
-from spatialsim_env.files import replaced, sha256
+from spatialsim_env.files import replace_file, sha256
 from spatialsim_env.streams import stream
 
 FORMAT = 1
@@ -145,7 +145,7 @@ REGISTRY = _by_name(_both_tasks()) | _by_name(_beyond_the_paper())
 NAMES = tuple(REGISTRY)
 
 
-def named(name: str) -> NamedSet:
+def find(name: str) -> NamedSet:
     """Look up a named set.
 
     Raises:
@@ -174,7 +174,7 @@ def select(patterns: Iterable[str]) -> list[str]:
         wanted = pattern.rstrip("/").split("/")
         fitting = [name for name in NAMES if _begins_with(name.split("/"), wanted)]
         if not fitting:
-            named(pattern)
+            find(pattern)
         chosen |= dict.fromkeys(fitting)
     return list(chosen)
 
@@ -185,7 +185,7 @@ def _begins_with(parts: list[str], wanted: list[str]) -> bool:
 
 def sample(name: str, seed: int, size: int | None = None) -> Samples:
     """Draw the samples of a named set, a function of its arguments."""
-    chosen = named(name)
+    chosen = find(name)
     return chosen.task.sample(chosen.size if size is None else size, stream(seed, name))
 
 
@@ -201,7 +201,7 @@ def generate(name: str, root: str | os.PathLike[str], seed: int = 0, size: int |
 
 def _settings(name: str, seed: int) -> dict[str, Any]:
     """Settings of a named set in its manifest, as JSON gives them back."""
-    task = named(name).task
+    task = find(name).task
     low, high = task.object_range
     settings: dict[str, Any] = {
         "name": name,
@@ -225,7 +225,7 @@ def _settings(name: str, seed: int) -> dict[str, Any]:
 
 def expected_bytes(name: str, size: int | None = None) -> int:
     """Size on disk of a named set, to a few per cent: 29 bytes an object, 2 or 3 a sample."""
-    chosen = named(name)
+    chosen = find(name)
     samples = chosen.size if size is None else size
     scenes = 1 if isinstance(chosen.task, Identification) else 2
     mean_objects = scenes * sum(chosen.task.object_range) / 2 + chosen.task.distractors / 2
@@ -236,7 +236,7 @@ def is_made(name: str, root: str | os.PathLike[str], seed: int = 0, size: int | 
     """Check that a named set lies under ``root``, whole and made by this version with this seed and size."""
     try:
         manifest = read_manifest(Path(root) / name)
-        wanted = named(name).size if size is None else size
+        wanted = find(name).size if size is None else size
         same = manifest["settings"] == _settings(name, seed) and manifest["samples"] == wanted
         data, _ = _files(Path(root) / name)
         return same and manifest["version"] == spatialsim_env.__version__ and sha256(data) == manifest["sha256"]
@@ -277,7 +277,7 @@ def save(
     arrays = {"label": samples.label.astype(np.uint8), **{f"column_{key}": column for key, column in columns.items()}}
     for part, scenes in (("target", samples.target), ("reference", reference)):
         arrays |= {f"{part}_{key}": array for key, array in _pack(scenes).items()}
-    with replaced(data) as temporary, temporary.open("wb") as file:
+    with replace_file(data) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
     text = {
         "format": FORMAT,
@@ -290,7 +290,7 @@ def save(
     }
     if samples.reference.shape[1] != samples.target.shape[1]:
         text["n_max_reference"] = samples.reference.shape[1]
-    with replaced(manifest) as temporary:
+    with replace_file(manifest) as temporary:
         temporary.write_text(json.dumps(text, indent=2, sort_keys=True) + "\n")
     return manifest
 
@@ -355,8 +355,8 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataSetError(f"{manifest} is not a manifest: {error}") from error
     if not isinstance(text, dict) or text.get("format") != FORMAT:
-        found = text.get("format") if isinstance(text, dict) else text
-        raise DataSetError(f"{manifest} has format {found!r}; accepted is {FORMAT}")
+        form = text.get("format") if isinstance(text, dict) else text
+        raise DataSetError(f"{manifest} has format {form!r}; accepted is {FORMAT}")
     wrong = [key for key, kind in _MANIFEST.items() if not isinstance(text.get(key), kind)]
     wrong += ["n_max_reference"] * (not isinstance(text.get("n_max_reference", 0), int))
     if wrong:

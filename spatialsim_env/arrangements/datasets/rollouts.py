@@ -101,7 +101,7 @@ class World:
         """Its entries in a manifest, as JSON gives them back; ranges of the goals where they are narrower."""
         env = self.env
         low, high = env.episodes.object_range
-        said = {
+        entries = {
             "n_objects": low if low == high else [low, high],
             "action_mode": env.dynamics.mode,
             "max_turn": env.dynamics.max_turn,
@@ -113,8 +113,8 @@ class World:
             "horizon": self.horizon,
         }
         goals = {"goal_scale": (env.episodes.goal_scale, SCALES), "goal_angle": (env.episodes.goal_angle, ANGLES)}
-        said |= {name: list(own) for name, (own, usual) in goals.items() if own != usual}
-        return json.loads(json.dumps(said))
+        entries |= {name: list(own) for name, (own, usual) in goals.items() if own != usual}
+        return json.loads(json.dumps(entries))
 
     def policy(self, name: str) -> Policy:
         """ "random" or "expert".
@@ -181,7 +181,7 @@ def pairs(
     distance = episodes.distance[step, episode]
     label = distance <= 1
     if balanced:
-        kept = _balanced(label, rng or np.random.default_rng())
+        kept = _balance(label, rng or np.random.default_rng())
         episode, step, distance, label = episode[kept], step[kept], distance[kept], label[kept]
     samples = Samples(episodes.desired[episode], episodes.achieved[step, episode], label.astype(np.float32))
     columns: dict[str, NDArray[Any]] = {
@@ -193,7 +193,7 @@ def pairs(
     return samples, columns
 
 
-def _balanced(label: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+def _balance(label: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
     """Places of as many of one label as of the other, in order."""
     sides = [np.flatnonzero(label == value) for value in (False, True)]
     size = min(map(len, sides))
@@ -263,13 +263,13 @@ class Rollouts:
         """
         path, sizes, settings = Path(folder) / part, self.sizes(episodes), self.settings(part)
         for index, size in enumerate(sizes):
-            shard, said = shards.shard_path(path, index), settings | {"shard": index, EPISODES: size}
-            made = not shards.is_whole(shard, said)
+            shard, own = shards.shard_path(path, index), settings | {"shard": index, EPISODES: size}
+            made = not shards.is_whole(shard, own)
             if made:
-                _refuse_others(shard, said)
+                _refuse_others(shard, own)
                 played, rng = self.shard(part, index, size)
                 samples, columns = pairs(played, self.balanced, rng)
-                named.save(samples, shard, said, columns)
+                named.save(samples, shard, own, columns)
             on_shard(shard, made)
         if not any(named.read_manifest(shards.shard_path(path, index))["samples"] for index in range(len(sizes))):
             raise ValueError(

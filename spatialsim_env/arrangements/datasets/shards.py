@@ -19,7 +19,7 @@ import spatialsim_env
 from spatialsim_env.arrangements.datasets import named
 from spatialsim_env.arrangements.datasets.named import DataSetError
 from spatialsim_env.arrangements.tasks import Samples
-from spatialsim_env.files import replaced, sha256
+from spatialsim_env.files import replace_file, sha256
 
 SHARDS = "shards"  # key of the manifest: how many
 
@@ -63,7 +63,7 @@ def join(path: str | os.PathLike[str], n_shards: int, settings: dict[str, Any]) 
         SHARDS: n_shards,
     }
     manifest = Path(path).with_name(Path(path).name + ".json")
-    with replaced(manifest) as temporary:
+    with replace_file(manifest) as temporary:
         temporary.write_text(json.dumps(text, indent=2, sort_keys=True) + "\n")
     return manifest
 

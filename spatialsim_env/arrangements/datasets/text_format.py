@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from spatialsim_env.arrangements.datasets.named import DataSetError
 from spatialsim_env.arrangements.scene import COLOR, FEATURES, N_FEATURES, SHAPE, SIZE, as_batch, present, validate
 from spatialsim_env.arrangements.tasks import Samples
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 
 SECTIONS = ("targets", "refs", "labels", "t_idx", "r_idx")
 REFERENCE_SECTIONS = ("N", "ref_state_list", "eps", "tvecs", "scalings", "phis", "spert", "pert")
@@ -63,9 +63,9 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> Path:
     validate(samples.reference[:1] if one_reference else samples.reference, "reference")
     if one_reference:
         scene = "\n".join(_line(row) for row in _text(samples.reference[0]))
-        with replaced(_reference_file(target)) as temporary:
+        with replace_file(_reference_file(target)) as temporary:
             temporary.write_text(f"N\n{len(samples)}\nref_state_list\n{scene}\neps\n{_NOISE}\n")
-    with replaced(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with replace_file(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("targets\n")
         _write_scenes(file, samples.target)
         file.write("refs\n")
@@ -183,7 +183,7 @@ def _table(
     return table
 
 
-def _numbered(file: Path, section: str, sections: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+def _number_lines(file: Path, section: str, sections: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     """(number in the file from 1, text) of the lines of a section that are not blank."""
     current = None
     with file.open(encoding="utf-8") as text:
@@ -196,14 +196,14 @@ def _numbered(file: Path, section: str, sections: tuple[str, ...]) -> Iterator[t
 
 def _first_wrong(file: Path, section: str, sections: tuple[str, ...], width: int) -> str | None:
     """The error about the first line of a section that does not hold ``width`` numbers."""
-    what = {1: "one number", N_FEATURES: "ten features"}.get(width, "the index of a sample and ten features")
-    for number, line in _numbered(file, section, sections):
+    accepted = {1: "one number", N_FEATURES: "ten features"}.get(width, "the index of a sample and ten features")
+    for number, line in _number_lines(file, section, sections):
         words = line.split()
         wrong = next((word for word in words if not _is_number(word)), None)
         if wrong is not None:
-            return f"{file}, line {number}: {wrong[:40]!r} is not a number; accepted is {what}"
+            return f"{file}, line {number}: {wrong[:40]!r} is not a number; accepted is {accepted}"
         if len(words) != width:
-            return f"{file}, line {number}: {len(words)} numbers; accepted is {what}: {', '.join(FEATURES)}"
+            return f"{file}, line {number}: {len(words)} numbers; accepted is {accepted}: {', '.join(FEATURES)}"
     return None
 
 
@@ -216,7 +216,7 @@ def _is_number(word: str) -> bool:
 
 
 def _place(file: Path, section: str, sections: tuple[str, ...], row: int) -> str:
-    for k, (number, _) in enumerate(_numbered(file, section, sections)):
+    for k, (number, _) in enumerate(_number_lines(file, section, sections)):
         if k == row:
             return f"{file}, line {number}"
     return f"{file}, {section}"
@@ -224,12 +224,12 @@ def _place(file: Path, section: str, sections: tuple[str, ...], row: int) -> str
 
 def _parse_json(file: Path) -> tuple[dict[str, NDArray[np.float64]], dict[str, Where]]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, RecursionError) as error:
         raise DataSetError(f"{file} is not JSON: {error}") from error
-    if not all(isinstance(found.get(key), list) for key in ("data", "labels")):
+    if not all(isinstance(content.get(key), list) for key in ("data", "labels")):
         raise DataSetError(f"{file} lacks the lists 'data' and 'labels'; accepted is an object with both")
-    data, labels = found["data"], found["labels"]
+    data, labels = content["data"], content["labels"]
     pairs = all(isinstance(entry, list) and len(entry) == 2 and _depth(entry) == 3 for entry in data)
     scenes = list(zip(*data, strict=True)) if pairs and data else [data, []]
     tables, where = {}, {}

@@ -80,16 +80,16 @@ def shared_area(polygon: NDArray[Any], center: NDArray[Any], axes: NDArray[Any])
         reach = _reach(nx, ny, axes)
         kept = 0
         for i in range(n):
-            here, there = now[i], now[(i + 1) % n]
-            s = reach - nx * (here[0] - center[0]) - ny * (here[1] - center[1])
-            t = reach - nx * (there[0] - center[0]) - ny * (there[1] - center[1])
+            corner, following = now[i], now[(i + 1) % n]
+            s = reach - nx * (corner[0] - center[0]) - ny * (corner[1] - center[1])
+            t = reach - nx * (following[0] - center[0]) - ny * (following[1] - center[1])
             if s >= 0:
-                cut[kept] = here
+                cut[kept] = corner
                 kept += 1
             if (s > 0 and t < 0) or (s < 0 and t > 0):
                 share = s / (s - t)
                 for k in range(2):
-                    cut[kept, k] = here[k] + share * (there[k] - here[k])
+                    cut[kept, k] = corner[k] + share * (following[k] - corner[k])
                 kept += 1
         now, cut = cut, now
         n = kept

@@ -57,7 +57,7 @@ def penetrating(scenes: Floats) -> NDArray[np.bool_]:
     return np.asarray((boxes.penetration(scenes) > DEEPEST) | sunk)
 
 
-def lifted(scenes: Floats) -> NDArray[np.float64]:
+def lift(scenes: Floats) -> NDArray[np.float64]:
     """Scenes (B, 2, 19) raised as wholes to have nothing under the floor; contacts give way by a fraction of a mm."""
     out = np.array(scenes, np.float64)
     sunk = np.minimum(scene.corners(out)[..., 2].min(axis=(1, 2)), 0.0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 from spatialsim_env.relations import scene
 
 ROLES = ("subject", "object")
@@ -50,14 +50,14 @@ def mesh(objects: scene.Floats) -> Any:
         scene.SceneError: not a scene.
     """
     trimesh = import_trimesh()
-    found = boxes(objects)
+    parts_of_both = boxes(objects)
     out = trimesh.Scene()
     for which, role in enumerate(ROLES):
         parts = []
-        for part in np.flatnonzero(found.of == which):
+        for part in np.flatnonzero(parts_of_both.of == which):
             transform = np.eye(4)
-            transform[:3, :3], transform[:3, 3] = found.rotation[part], found.center[part]
-            parts.append(trimesh.creation.box(extents=2 * found.half[part], transform=transform))
+            transform[:3, :3], transform[:3, 3] = parts_of_both.rotation[part], parts_of_both.center[part]
+            parts.append(trimesh.creation.box(extents=2 * parts_of_both.half[part], transform=transform))
         out.add_geometry(trimesh.util.concatenate(parts), node_name=role, geom_name=role)
     return out
 
@@ -83,22 +83,22 @@ def write_obj(objects: scene.Floats, path: str | os.PathLike[str]) -> None:
         scene.SceneError: not a scene.
     """
     text = mesh(objects).export(file_type="obj", include_texture=False)
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_boxes(objects: scene.Floats, path: str | os.PathLike[str]) -> None:
     """Write the boxes of a scene (2, 19) as a JSON list of objects with of, center, front, left, up and half."""
-    found = boxes(objects)
+    parts = boxes(objects)
     rows = [
         {"of": ROLES[of], "center": center, "front": turn[0], "left": turn[1], "up": turn[2], "half": half}
         for of, center, turn, half in zip(
-            found.of.tolist(),
-            found.center.tolist(),
-            found.rotation.swapaxes(-1, -2).tolist(),
-            found.half.tolist(),
+            parts.of.tolist(),
+            parts.center.tolist(),
+            parts.rotation.swapaxes(-1, -2).tolist(),
+            parts.half.tolist(),
             strict=True,
         )
     ]
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(json.dumps(rows, indent=1), encoding="utf-8")

@@ -154,15 +154,15 @@ def _cut(polygon: NDArray[Any], n: int, axis: int, bound: float, sign: float, ou
     """The part of a polygon (n, 3) where sign * (x[axis] - bound) <= 0, into ``out``; its number of corners."""
     kept = 0
     for i in range(n):
-        here, there = polygon[i], polygon[(i + 1) % n]
-        s, t = sign * (here[axis] - bound), sign * (there[axis] - bound)
+        corner, following = polygon[i], polygon[(i + 1) % n]
+        s, t = sign * (corner[axis] - bound), sign * (following[axis] - bound)
         if s <= 0:
-            out[kept] = here
+            out[kept] = corner
             kept += 1
         if (s < 0 and t > 0) or (s > 0 and t < 0):
             share = s / (s - t)
             for k in range(3):
-                out[kept, k] = here[k] + share * (there[k] - here[k])
+                out[kept, k] = corner[k] + share * (following[k] - corner[k])
             kept += 1
     return kept
 
@@ -270,8 +270,8 @@ def fill_apart(center: Any, turn: Any, first: Any, n_first: Any, second: Any, n_
     d, c = np.empty(3), np.empty((3, 3))
     for row in range(len(center)):
         between(center[row], turn[row], 0, 1, d, c)
-        found = solids_apart(d, c, first[row], n_first[row], second[row], n_second[row])
-        out[0, row], out[1, row] = found
+        distances = solids_apart(d, c, first[row], n_first[row], second[row], n_second[row])
+        out[0, row], out[1, row] = distances
 
 
 @njit(cache=True)
@@ -328,7 +328,7 @@ def fill_span(parts: Any, n: Any, axis: Any, out: Any) -> None:
     for row in range(len(parts)):
         u, v = (axis[row] + 1) % 3, (axis[row] + 2) % 3
         low, high = np.empty(3 * n[row]), np.empty(3 * n[row])
-        found = 0
+        n_arcs = 0
         for p in range(n[row]):
             middle, half = parts[row, p, 0], parts[row, p, 1]
             if abs(middle[u]) < half[u] and abs(middle[v]) < half[v]:
@@ -341,6 +341,6 @@ def fill_span(parts: Any, n: Any, axis: Any, out: Any) -> None:
                 turn = (np.arctan2(y, x) - toward + np.pi) % (2 * np.pi) - np.pi
                 least, most = min(least, turn), max(most, turn)
             for whole_turn in (-2 * np.pi, 0.0, 2 * np.pi):
-                low[found], high[found] = toward + least + whole_turn, toward + most + whole_turn
-                found += 1
-        out[row] = np.degrees(covered_angle(low[:found], high[:found]))
+                low[n_arcs], high[n_arcs] = toward + least + whole_turn, toward + most + whole_turn
+                n_arcs += 1
+        out[row] = np.degrees(covered_angle(low[:n_arcs], high[:n_arcs]))

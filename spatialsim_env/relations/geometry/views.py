@@ -45,7 +45,7 @@ def angles(n: int, frontal: bool, rng: np.random.Generator) -> NDArray[np.float6
     return np.radians(degrees)
 
 
-def placed(points: Floats, directions: Floats, filled: ArrayLike) -> NDArray[np.float64]:
+def place_observers(points: Floats, directions: Floats, filled: ArrayLike) -> NDArray[np.float64]:
     """Observers (n, views, 9) who see all of points (n, k, 3) from directions (n, views, 2), azimuth and elevation.
 
     They look at the middle of the box around the points and stand as near as they can so that no point is further

@@ -123,7 +123,7 @@ HIGH = np.array([category.high for category in CATEGORIES])
 FLIES = np.array([category.flies for category in CATEGORIES])
 
 
-def drawn_sizes(which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+def draw_sizes(which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Full sizes (..., 3) of categories (...), uniform in their ranges."""
     return rng.uniform(LOW[which], HIGH[which])
 
@@ -132,15 +132,15 @@ def _surface(thing: Category) -> bool:
     return thing.shape in ("block", "table") and not thing.flies
 
 
-def _based(s: Category, o: Category) -> float:
+def _base_share(s: Category, o: Category) -> float:
     """Share of s's footprint that can be on o's, their longer sides along each other."""
     longer, shorter = (max(x.middle[:2]) for x in (o, s)), (min(x.middle[:2]) for x in (o, s))
-    return math.prod(min(1.0, theirs / ours) for theirs, ours in (longer, shorter))
+    return math.prod(min(1.0, other / own) for other, own in (longer, shorter))
 
 
 def _holds_up(s: Category, o: Category) -> bool:
     """Check that s can stand on o: a flat top that is wide enough under a thing that is not too tall."""
-    return _surface(o) and _based(s, o) >= BASE and s.high[2] + o.high[2] <= TALLEST
+    return _surface(o) and _base_share(s, o) >= BASE and s.high[2] + o.high[2] <= TALLEST
 
 
 def _fits_hole(s: Category, o: Category) -> bool:
@@ -151,13 +151,13 @@ def _fits_hole(s: Category, o: Category) -> bool:
 def _larger(s: Category, o: Category) -> bool:
     """Check that s can cover o."""
     sides = zip(sorted(s.middle[:2]), sorted(o.middle[:2]), strict=True)
-    return all(ours * ROOMY >= theirs for ours, theirs in sides)
+    return all(own * ROOMY >= other for own, other in sides)
 
 
 def _balances(s: Category, o: Category) -> bool:
     """Check that s, larger than o, can lie on it."""
     solid = s.shape in ("block", "table", "container")
-    return solid and _surface(o) and _based(s, o) >= POISE and s.high[2] + o.high[2] <= TALLEST
+    return solid and _surface(o) and _base_share(s, o) >= POISE and s.high[2] + o.high[2] <= TALLEST
 
 
 def _over(s: Category, o: Category) -> bool:
@@ -175,7 +175,7 @@ def _under(s: Category, o: Category) -> bool:
 def _below(s: Category, o: Category) -> bool:
     if o.shape == "table":
         return _under(s, o)
-    return o.flies and s.high[2] <= 2.0 and max(_based(s, o), _based(o, s)) >= BASE
+    return o.flies and s.high[2] <= 2.0 and max(_base_share(s, o), _base_share(o, s)) >= BASE
 
 
 def _in(s: Category, o: Category) -> bool:
@@ -251,13 +251,13 @@ def admissible(subject: str, predicate: str, object_: str) -> bool:
     Raises:
         ValueError: unknown names.
     """
-    for what, name, names in (
+    for role, name, names in (
         ("subject", subject, NAMES),
         ("predicate", predicate, PREDICATES),
         ("object", object_, NAMES),
     ):
         if name not in names:
-            raise ValueError(f"{what} is {name!r}; accepted are {', '.join(names)}")
+            raise ValueError(f"{role} is {name!r}; accepted are {', '.join(names)}")
     rule = _RULES.get(predicate, _any)
     return subject != object_ and rule(CATEGORIES[INDEX[subject]], CATEGORIES[INDEX[object_]])
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import settling, views
 from spatialsim_env.relations.pairs import categories, proposals
-from spatialsim_env.relations.pairs.pairs import Demands, Pairs, accepted, contrast
-from spatialsim_env.relations.pairs.scene_sets import SceneSet, joined
+from spatialsim_env.relations.pairs.pairs import Demands, Pairs, contrast, is_positive
+from spatialsim_env.relations.pairs.scene_sets import SceneSet, join
 from spatialsim_env.relations.scene import Floats, SceneError
 from spatialsim_env.relations.vocabulary import INDEX, OBSERVER, frame
 
@@ -66,17 +66,17 @@ def fill(order: Order, slots: NDArray[np.int64], rng: np.random.Generator, count
             break
         each = int(np.clip(BLOCK // len(empty), 2, MOST_EACH))
         asked = np.repeat(empty, each)
-        found, made = _attempt(order, slots[asked], asked, attempt < PATIENT, rng, counts)
+        settled, made = _attempt(order, slots[asked], asked, attempt < PATIENT, rng, counts)
         filled.append(made)
-        rows.append(found)
-        empty = np.setdiff1d(empty, found, assume_unique=True)
+        rows.append(settled)
+        empty = np.setdiff1d(empty, settled, assume_unique=True)
     if len(empty):
         subject, object_, _ = slots[empty[0]]
         raise SceneError(
             f"no pair was found for {categories.NAMES[subject]!r} {order.predicate!r} {categories.NAMES[object_]!r} in "
             f"{ROUNDS} rounds ({len(empty)} such); accepted are demands that it can satisfy: {order.demands}"
         )
-    return joined(filled)[np.argsort(np.concatenate(rows), kind="stable")]
+    return join(filled)[np.argsort(np.concatenate(rows), kind="stable")]
 
 
 def _attempt(
@@ -95,12 +95,12 @@ def _attempt(
     scenes = proposals.propose(predicate, slots[:, 0], slots[:, 1], azimuth, rng)
     flies = categories.FLIES[slots[:, :2]]
     looking = _looking(np.take_along_axis(directions, liked[:, : order.n_views, None], axis=1))
-    good = np.flatnonzero(accepted(predicate, scenes, flies, looking, demands))
+    good = np.flatnonzero(is_positive(predicate, scenes, flies, looking, demands))
     counts.proposed += len(slots)
     counts.positive += len(good)
     good = good[np.unique(asked[good], return_index=True)[1]]
     if order.settle:
-        settled, kept = _settled(order, scenes[good], flies[good], looking[good], counts)
+        settled, kept = _settle(order, scenes[good], flies[good], looking[good], counts)
         good = good[kept]
         scenes[good] = settled
     kept, pairs = contrast(predicate, scenes[good], flies[good], looking[good], demands, rng)
@@ -139,7 +139,7 @@ def _looking(directions: Floats) -> NDArray[np.float64]:
     return scene.observers(eye, np.zeros_like(eye))
 
 
-def _settled(
+def _settle(
     order: Order, scenes: Floats, flies: NDArray[np.bool_], looking: Floats, counts: Counts
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The scenes (k, 2, 19) at rest that are still positives, and their rows."""
@@ -147,9 +147,9 @@ def _settled(
     counts.penetrating += int(sunk.sum())
     rows = np.flatnonzero(~sunk)
     resting, still = settling.settle(scenes[rows], flies[rows])
-    resting = settling.lifted(resting)
+    resting = settling.lift(resting)
     at_rest = rows[still]
-    still[still] = accepted(order.predicate, resting[still], flies[at_rest], looking[at_rest], order.demands)
+    still[still] = is_positive(order.predicate, resting[still], flies[at_rest], looking[at_rest], order.demands)
     counts.restless += int((~still).sum())
     return resting[still], rows[still]
 
@@ -164,7 +164,7 @@ def _observers(
     """
     points = np.concatenate([scene.corners(x).reshape(len(pairs), 16, 3) for x in (pairs.holds, pairs.fails)], axis=1)
     filled = rng.uniform(*views.FILLED, directions.shape[:2])
-    observers = views.placed(points, directions, filled)
+    observers = views.place_observers(points, directions, filled)
     visible = np.minimum(views.visible(pairs.holds, observers), views.visible(pairs.fails, observers)).min(axis=-1)
     if not order.frontal:
         hidden = np.take_along_axis(visible, liked, axis=1) < views.SEEN

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spatialsim_env
-from spatialsim_env.files import replaced, sha256
+from spatialsim_env.files import replace_file, sha256
 from spatialsim_env.relations.geometry import views
 from spatialsim_env.relations.pairs import categories, scene_sets
 from spatialsim_env.relations.pairs.filling import Counts, Order, fill
@@ -147,23 +147,23 @@ def _check_folder(folder: Path, text: dict[str, Any]) -> bool:
         if path.is_file():
             there = _object(path)
             if any(there.get(key) != value for key, value in text.items()):
-                found = {key: there.get(key) for key in text}
-                raise RelationDataError(f"{folder} holds a set with other settings ({found}); choose another folder")
+                recorded = {key: there.get(key) for key in text}
+                raise RelationDataError(f"{folder} holds a set with other settings ({recorded}); choose another folder")
     if manifest.is_file() and all((folder / name).is_file() for name in _object(manifest).get("sha256", ())):
         return True
-    with replaced(started) as temporary:
+    with replace_file(started) as temporary:
         temporary.write_text(json.dumps(text, indent=2) + "\n")
     return False
 
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text())
+        value = json.loads(path.read_text())
     except ValueError as error:
         raise RelationDataError(f"{path} is not JSON: {error}; remove it, and the set is made again") from None
-    if type(found) is not dict:
-        raise RelationDataError(f"{path} holds a {type(found).__name__}; remove it, and the set is made again")
-    return found
+    if type(value) is not dict:
+        raise RelationDataError(f"{path} holds a {type(value).__name__}; remove it, and the set is made again")
+    return value
 
 
 def _make(
@@ -182,11 +182,11 @@ def _make(
         done += 1
         if progress is not None:
             progress(done, len(tasks))
-    made = scene_sets.joined([scene_sets.load(path) for _, _, path in tasks])
+    made = scene_sets.join([scene_sets.load(path) for _, _, path in tasks])
     counts = [json.loads(path.with_suffix(".json").read_text()) for _, _, path in tasks]
     scene_sets.save(made, folder / SCENES)
     names = [SCENES]
-    split = scene_sets.published(made, Path(published.MAIN).stem)
+    split = scene_sets.to_split(made, Path(published.MAIN).stem)
     files = [split]
     if halves:
         files += subsets.both_kinds(split, *HALF_SHARES, np.random.default_rng([settings.seed, 2]))
@@ -195,7 +195,7 @@ def _make(
         names.append(f"{file.name}.json")
     totals = {key: sum(count[key] for count in counts) for key in counts[0]}
     about = {**text, "proposals": totals, "statistics": statistics(made)}
-    with replaced(folder / MANIFEST) as temporary:
+    with replace_file(folder / MANIFEST) as temporary:
         about["sha256"] = {name: sha256(folder / name) for name in names}
         temporary.write_text(json.dumps(about, indent=2) + "\n")
     shutil.rmtree(folder / PARTS)
@@ -213,14 +213,14 @@ class Shard:
 def shards(settings: Settings) -> Iterator[Shard]:
     """All shards, predicate by predicate."""
     weights = np.array(settings.weights)
-    numbers = _apportioned(settings.pairs, weights / weights.sum())
+    numbers = _apportion(settings.pairs, weights / weights.sum())
     for index, (predicate, number) in enumerate(zip(PREDICATES, numbers, strict=True)):
         slots = _slots(predicate, int(number), np.random.default_rng([settings.seed, 0, index]))
         for part, start in enumerate(range(0, len(slots), SHARD)):
             yield Shard(predicate, part, slots[start : start + SHARD])
 
 
-def _apportioned(total: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+def _apportion(total: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
     """Whole numbers that add up to total, by largest remainders."""
     exact = total * shares
     out = np.floor(exact + 1e-9).astype(np.int64)
@@ -232,7 +232,7 @@ def _slots(predicate: str, number: int, rng: np.random.Generator) -> NDArray[np.
     """Assign triples and splits to slots, (number, 3): no triple in two splits, all of a split about equally often."""
     triples = rng.permutation(categories.triples(predicate))
     shares = np.array([(1 - TEST_SHARE) * (1 - VALID_SHARE), (1 - TEST_SHARE) * VALID_SHARE, TEST_SHARE])
-    groups, numbers = _apportioned(len(triples), shares), _apportioned(number, shares)
+    groups, numbers = _apportion(len(triples), shares), _apportion(number, shares)
     ends = np.cumsum(np.maximum(groups, 1)[::-1])[::-1]  # test, then valid, from the front; train the rest
     starts = np.append(ends[1:], 0)
     ends[0] = len(triples)
@@ -265,7 +265,7 @@ def _shard(settings: Settings, shard: Shard, path: Path) -> None:
     order = Order(shard.predicate, settings.views, Demands(margin=settings.margin), settings.settle)
     made = fill(order, shard.slots, rng, counts)
     scene_sets.save(made, path)
-    with replaced(path.with_suffix(".json")) as temporary:
+    with replace_file(path.with_suffix(".json")) as temporary:
         temporary.write_text(json.dumps(asdict(counts)))
 
 

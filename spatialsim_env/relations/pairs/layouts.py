@@ -41,7 +41,7 @@ class Draw:
         return np.where(self.rng.random(len(self)) < 0.5, 1.0, -1.0)
 
 
-def rolled(angle: Array) -> Array:
+def roll(angle: Array) -> Array:
     """Rotations (..., 3, 3) about front."""
     cosine, sine, zero = np.cos(angle), np.sin(angle), np.zeros_like(angle)
     front = np.stack([zero + 1, zero, zero], axis=-1)
@@ -49,7 +49,7 @@ def rolled(angle: Array) -> Array:
     return np.stack([front, left, up], axis=-1)
 
 
-def assembled(draw: Draw, center: Array, turn: Array) -> Array:
+def assemble(draw: Draw, center: Array, turn: Array) -> Array:
     """Scenes of centres (n, 2, 3) and rotations (n, 2, 3, 3), moved together to a place near the room's middle."""
     middle = (center[:, 0, :2] + center[:, 1, :2]) / 2
     center = center.copy()
@@ -89,12 +89,12 @@ def beside(draw: Draw, turn: Array, way: Array, clearance: Array) -> Array:
     shift = draw.uniform(-0.8, 0.8) * height.sum(axis=-1)
     level = np.maximum(center[:, OBJECT, 2] + shift, height[:, SUBJECT])
     center[:, SUBJECT, 2] = np.where(draw.flies[:, SUBJECT], level, height[:, SUBJECT])
-    return assembled(draw, center, turn)
+    return assemble(draw, center, turn)
 
 
 def upright(angle: Array) -> Array:
     """Rotations (..., 3, 3) of things that stand, by their yaws (...)."""
-    return scene.turned(np.degrees(angle))
+    return scene.yaw_rotation(np.degrees(angle))
 
 
 def vertical(draw: Draw, yaw: Array, upper: int, lift: Array | float, place: Array, room: Array) -> Array:
@@ -106,10 +106,10 @@ def vertical(draw: Draw, yaw: Array, upper: int, lift: Array | float, place: Arr
     center[:, upper, 2] = center[:, lower, 2] + draw.half[:, lower, 2] + lift + draw.half[:, upper, 2]
     offset = place * room[:, :2]
     center[:, upper, :2] = np.einsum("nij,nj->ni", turn[:, lower, :2, :2], offset)
-    return assembled(draw, center, turn)
+    return assemble(draw, center, turn)
 
 
-def _crossed(draw: Draw) -> NDArray[np.bool_]:
+def _is_crossed(draw: Draw) -> NDArray[np.bool_]:
     """Mask of the scenes whose footprints' longer sides are not along the same of front and left."""
     front, left = draw.half[..., 0], draw.half[..., 1]
     return (front[:, SUBJECT] > left[:, SUBJECT]) != (front[:, OBJECT] > left[:, OBJECT])
@@ -118,7 +118,7 @@ def _crossed(draw: Draw) -> NDArray[np.bool_]:
 def _half_along(draw: Draw, of: int) -> Array:
     """Half sizes (n, 3) of one thing along the other's axes, once ``parallel`` has turned them."""
     half = draw.half[:, of]
-    return np.where(_crossed(draw)[:, None], half[:, [1, 0, 2]], half)
+    return np.where(_is_crossed(draw)[:, None], half[:, [1, 0, 2]], half)
 
 
 def covered_room(draw: Draw, lower: int = OBJECT) -> Array:
@@ -134,11 +134,11 @@ def parallel(draw: Draw) -> Array:
     """Yaws by which the longer sides agree up to a few degrees."""
     yaw = yaws(draw)
     turned = draw.rng.integers(0, 2, len(draw)) * np.pi + draw.rng.normal(0, 0.15, len(draw))
-    yaw[:, SUBJECT] = yaw[:, OBJECT] + turned + np.where(_crossed(draw), np.pi / 2, 0)
+    yaw[:, SUBJECT] = yaw[:, OBJECT] + turned + np.where(_is_crossed(draw), np.pi / 2, 0)
     return yaw
 
 
-def pitched(yaw: Array, pitch: Array) -> Array:
+def pitch(yaw: Array, pitch: Array) -> Array:
     """Rotations (..., 3, 3) whose front rises from the floor by ``pitch``, turned by ``yaw``."""
     front = np.stack([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)], axis=-1)
     left = np.stack([-np.sin(yaw), np.cos(yaw), np.zeros_like(yaw)], axis=-1)

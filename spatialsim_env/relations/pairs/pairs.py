@@ -29,7 +29,7 @@ from spatialsim_env.relations.scene import OBJECT, ROOM, SUBJECT, Floats, SceneE
 from spatialsim_env.relations.vocabulary import DIRECTIONAL, INDEX, OBSERVER, PREDICATES, frame, relative
 
 Array = NDArray[np.float64]
-Measured = Callable[[NDArray[np.int64], Array], tuple[Array, Array]]  # (rows, amounts) to margins and scenes after
+Measure = Callable[[NDArray[np.int64], Array], tuple[Array, Array]]  # (rows, amounts) to margins and scenes after
 
 AXES = ("x", "y", "z", "about front", "about left", "about up")
 N_SHIFTS = 3
@@ -78,7 +78,7 @@ class Pairs:
         return Pairs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def _related() -> dict[str, tuple[str, ...]]:
+def _relate() -> dict[str, tuple[str, ...]]:
     """Predicates whose rules share a clause with each one's."""
     contact = ("touching", "near", "on", "on top of", "in", "leaning against", "covering")
     vertical = ("on", "on top of", "over", "under", "below", "covering")
@@ -99,7 +99,7 @@ def _related() -> dict[str, tuple[str, ...]]:
     return {**groups, **dict.fromkeys(DIRECTIONAL, DIRECTIONAL), **dict.fromkeys(seen, seen)}
 
 
-def related(predicate: str) -> NDArray[np.bool_]:
+def relatives(predicate: str) -> NDArray[np.bool_]:
     """Mask (30,) of the predicates that may change with this one."""
     out = np.zeros(len(PREDICATES), bool)
     for name in (predicate, *RELATED.get(predicate, ())):
@@ -107,10 +107,10 @@ def related(predicate: str) -> NDArray[np.bool_]:
     return out
 
 
-RELATED = _related()
+RELATED = _relate()
 
 
-def moved(scenes: Floats, mover: NDArray[np.int64], axis: NDArray[np.int64], amount: Floats) -> Array:
+def move(scenes: Floats, mover: NDArray[np.int64], axis: NDArray[np.int64], amount: Floats) -> Array:
     """Scenes (n, 2, 19) after object ``mover`` (n,) went ``amount`` (n,) along ``axis`` (n,), an index in AXES.
 
     Metres along the world's x, y, z; radians, right-handed, about the object's own front, left, up.
@@ -138,7 +138,7 @@ def moved(scenes: Floats, mover: NDArray[np.int64], axis: NDArray[np.int64], amo
     return out
 
 
-def allowed(scenes: Floats) -> NDArray[np.bool_]:
+def is_allowed(scenes: Floats) -> NDArray[np.bool_]:
     """Mask of the scenes (n,) with both objects in the room that penetrate each other by no more than ``DEEPEST``."""
     corners = scene.corners(scenes)
     inside = (np.abs(corners[..., :2]) <= ROOM[:2]).all(axis=(1, 2, 3))
@@ -148,7 +148,7 @@ def allowed(scenes: Floats) -> NDArray[np.bool_]:
     return out
 
 
-def supported(scenes: Floats, flies: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def is_supported(scenes: Floats, flies: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mask of the objects (n, 2) that fly, stand on the floor or on the other one, or lean on it.
 
     An object stands on the floor if its lowest point is there and one of its axes is upright; it leans if that point
@@ -187,13 +187,13 @@ def truth(scenes: Floats, observers: Floats) -> NDArray[np.bool_]:
     return out
 
 
-def accepted(
+def is_positive(
     predicate: str, scenes: Floats, flies: NDArray[np.bool_], observers: Floats, demands: Demands
 ) -> NDArray[np.bool_]:
     """Mask of the scenes (n,) that are positives: margin reached, everything supported, nothing penetrating."""
     good = margin(predicate, scenes, observers, "least") >= demands.margin
-    good[good] = allowed(scenes[good])
-    good[good] = supported(scenes[good], flies[good]).all(axis=1)
+    good[good] = is_allowed(scenes[good])
+    good[good] = is_supported(scenes[good], flies[good]).all(axis=1)
     return good
 
 
@@ -213,16 +213,16 @@ def contrast(
     """
     n, n_moves = len(scenes), 2 * len(AXES)
     row = np.repeat(np.arange(n), n_moves)
-    move = np.tile(np.arange(n_moves), n)
-    mover, axis = move // len(AXES), move % len(AXES)
+    movement = np.tile(np.arange(n_moves), n)
+    mover, axis = movement // len(AXES), movement % len(AXES)
     flip, amount = _least_amount(predicate, scenes[row], mover, axis, observers[row], demands)
-    found = np.isfinite(amount)
-    row, mover, axis = row[found], mover[found], axis[found]
-    flip, amount = flip[found], amount[found]
-    after = moved(scenes[row], mover, axis, amount)
-    changed = _changed(predicate, scenes, after, row, observers)
-    calm = np.flatnonzero((changed & ~related(predicate)).sum(axis=1) <= demands.unrelated)
-    held = np.logical_or.reduce(~supported(after, flies[row]), axis=1)
+    flips = np.isfinite(amount)
+    row, mover, axis = row[flips], mover[flips], axis[flips]
+    flip, amount = flip[flips], amount[flips]
+    after = move(scenes[row], mover, axis, amount)
+    changed = _find_changes(predicate, scenes, after, row, observers)
+    calm = np.flatnonzero((changed & ~relatives(predicate)).sum(axis=1) <= demands.unrelated)
+    held = np.logical_or.reduce(~is_supported(after, flies[row]), axis=1)
     chance = rng.random((n, n_moves))[row, mover * len(AXES) + axis]
     order = calm[np.lexsort((chance[calm], held[calm], row[calm]))]
     rows, first = np.unique(row[order], return_index=True)
@@ -237,7 +237,7 @@ def contrast(
     return rows, result
 
 
-def _changed(
+def _find_changes(
     predicate: str, before: Floats, after: Floats, row: NDArray[np.int64], observers: Floats
 ) -> NDArray[np.bool_]:
     """Mask (m, 30) of other predicates that differ, in any view, between ``before[row]`` and ``after`` (m, 2, 19)."""
@@ -261,28 +261,28 @@ def _least_amount(
     flips, amounts = np.full((2, m), np.inf), np.full((2, m), np.inf)
     for side, sign in enumerate((1.0, -1.0)):
 
-        def measured(rows: NDArray[np.int64], amount: Array, sign: float = sign) -> tuple[Array, Array]:
-            after = moved(scenes[rows], mover[rows], axis[rows], sign * amount)
+        def measure(rows: NDArray[np.int64], amount: Array, sign: float = sign) -> tuple[Array, Array]:
+            after = move(scenes[rows], mover[rows], axis[rows], sign * amount)
             return margin(predicate, after, observers[rows], "most"), after
 
-        low, high = _bracket(measured, axis)
+        low, high = _bracket(measure, axis)
         rows = np.flatnonzero(np.isfinite(high))
         for _ in range(BISECTIONS):
             middle = (low[rows] + high[rows]) / 2
-            past = measured(rows, middle)[0] < 0
+            past = measure(rows, middle)[0] < 0
             high[rows[past]], low[rows[~past]] = middle[past], middle[~past]
-        flips[side], amounts[side] = sign * high, sign * _past(measured, high, axis, demands)
+        flips[side], amounts[side] = sign * high, sign * _past(measure, high, axis, demands)
     best = np.abs(amounts).argmin(axis=0)
     return flips[best, np.arange(m)], amounts[best, np.arange(m)]
 
 
-def _bracket(measured: Measured, axis: NDArray[np.int64]) -> tuple[Array, Array]:
+def _bracket(measure: Measure, axis: NDArray[np.int64]) -> tuple[Array, Array]:
     """Amounts (m,) each around the first flip: the predicate holds at the lower; infinite where no flip is found."""
     low, high = np.zeros(len(axis)), np.full(len(axis), np.inf)
     rows = np.arange(len(axis))
     for step in range(SEARCHED):
         amount = np.where(axis[rows] < N_SHIFTS, _SHIFTS[step], _TURNS[step])
-        past = measured(rows, amount)[0] < 0
+        past = measure(rows, amount)[0] < 0
         high[rows[past]] = amount[past]
         low[rows[~past]] = amount[~past]
         rows = rows[~past]
@@ -291,7 +291,7 @@ def _bracket(measured: Measured, axis: NDArray[np.int64]) -> tuple[Array, Array]
     return low, high
 
 
-def _past(measured: Measured, flip: Array, axis: NDArray[np.int64], demands: Demands) -> Array:
+def _past(measure: Measure, flip: Array, axis: NDArray[np.int64], demands: Demands) -> Array:
     """The first amounts (m,) past the flips at which the margin is low enough and the scene is allowed."""
     out = np.full(len(flip), np.inf)
     rows = np.flatnonzero(np.isfinite(flip))
@@ -301,9 +301,9 @@ def _past(measured: Measured, flip: Array, axis: NDArray[np.int64], demands: Dem
         rows, amount = rows[near], amount[near]
         if not len(rows):
             break
-        value, after = measured(rows, amount)
+        value, after = measure(rows, amount)
         good = value <= -demands.margin
-        good[good] = allowed(after[good])
+        good[good] = is_allowed(after[good])
         out[rows[good]] = amount[good]
         rows = rows[~good]
     return out

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 from spatialsim_env.relations import rendering, vocabulary
 from spatialsim_env.relations.geometry.solid_files import ROLES
 from spatialsim_env.relations.pairs import categories, scene_sets
@@ -34,8 +34,8 @@ CAPTION = 28  # pixels of height
 def appearance(pairs: SceneSet, row: int, view: int, seed: int, number: int | None = None) -> Appearance:
     """Draw the appearance of a pair from one of its views; ``number`` is its number in the set, by default its row."""
     rng = np.random.default_rng([seed, 3, row if number is None else number])
-    look = rendering.drawn(pairs.scenes[row], rng)
-    return rendering.cleared(look, pairs.scenes[row], pairs.observers[row, view])
+    look = rendering.draw_appearance(pairs.scenes[row], rng)
+    return rendering.clear_context(look, pairs.scenes[row], pairs.observers[row, view])
 
 
 def render(pairs: SceneSet, folder: str | os.PathLike[str], size: tuple[int, int], seed: int, jobs: int = 1) -> None:
@@ -96,7 +96,7 @@ def write(picture: Picture, path: str | os.PathLike[str]) -> None:
 
 def _save(pixels: NDArray[Any], path: Path) -> None:
     image = _pillow()
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         image.fromarray(pixels).save(temporary, format="PNG")
 
 
@@ -151,5 +151,5 @@ def draw_pairs(
                 corner = (member * (width + 2), place * (height + CAPTION))
                 sheet.paste(image.fromarray(picture.rgb), corner)
                 pen.text((corner[0] + 6, corner[1] + height + 5), caption(pairs, row, member), (20, 20, 20), font)
-    with replaced(path) as temporary:
+    with replace_file(path) as temporary:
         sheet.save(temporary, format="PNG")

@@ -33,15 +33,15 @@ def propose(
 ) -> Array:
     """Scenes (n, 2, 19) of categories subject and object (n,), seen from azimuths (n,) in radians."""
     which = np.stack([subject, object_], axis=-1)
-    half = categories.drawn_sizes(which, rng) / 2
+    half = categories.draw_sizes(which, rng) / 2
     draw = Draw(categories.KIND[which], half, categories.FLIES[which], azimuth, rng)
-    return _banked(draw, _PROPOSALS[predicate](draw))
+    return _bank(draw, _PROPOSALS[predicate](draw))
 
 
-def _banked(draw: Draw, scenes: Array) -> Array:
+def _bank(draw: Draw, scenes: Array) -> Array:
     """Half of what flies rolled and pitched, so that being tilted does not tell that something was moved."""
     roll, pitch = draw.rng.normal(0, np.radians(BANKED), (2, len(draw), 2))
-    turn = scene.rotation(scenes) @ layouts.rolled(roll) @ layouts.pitched(np.zeros_like(pitch), pitch)
+    turn = scene.rotation(scenes) @ layouts.roll(roll) @ layouts.pitch(np.zeros_like(pitch), pitch)
     banked = scene.objects(scenes[..., scene.CENTER], turn, draw.half, draw.kind)
     chosen = draw.flies & (draw.rng.random((len(draw), 2)) < 0.5)
     return np.where(chosen[..., None], banked, scenes)
@@ -73,10 +73,10 @@ def _against(draw: Draw) -> Array:
     stands = (draw.kind[:, OBJECT] == _BLOCK) | (draw.kind[:, OBJECT] == _TABLE)
     stands &= ~draw.flies.any(axis=1) & (draw.rng.random(len(draw)) < 0.5)
     fits = draw.half[:, SUBJECT, :2].min(axis=-1) <= draw.half[:, OBJECT, :2].min(axis=-1)
-    return np.where((stands & fits)[:, None, None], _stacked(draw), near)
+    return np.where((stands & fits)[:, None, None], _stack(draw), near)
 
 
-def _stacked(draw: Draw, lift: Array | float = 0.0, spread: float = 0.8) -> Array:
+def _stack(draw: Draw, lift: Array | float = 0.0, spread: float = 0.8) -> Array:
     """The subject above the object's top by ``lift``, its centre over the middle part of the object's footprint."""
     yaw = layouts.yaws(draw)
     return layouts.vertical(
@@ -115,7 +115,7 @@ def _beneath(least: float, spread: float) -> Callable[[Draw], Array]:
     return place
 
 
-def _put_in(draw: Draw) -> Array:
+def _place_in(draw: Draw) -> Array:
     """The subject in the object's cavity, on its ground."""
     room = np.maximum(INNER * draw.half[:, OBJECT] - draw.half[:, SUBJECT], 0)
     place = draw.rng.uniform(-1, 1, (len(draw), 2))
@@ -167,27 +167,27 @@ def _in_hole(draw: Draw, along: NDArray[np.float64]) -> Array:
 def _through_frame(draw: Draw) -> Array:
     """A level stick that flies through a standing frame."""
     yaw = draw.uniform(0, 2 * np.pi)
-    stick = layouts.pitched(yaw + draw.rng.normal(0, 0.2, len(draw)), draw.rng.normal(0, 0.12, len(draw)))
+    stick = layouts.pitch(yaw + draw.rng.normal(0, 0.2, len(draw)), draw.rng.normal(0, 0.12, len(draw)))
     turn = np.stack([stick, layouts.upright(yaw)], axis=1)
     center = np.zeros((len(draw), 2, 3))
     center[:, OBJECT, 2] = draw.half[:, OBJECT, 2]
     slide = draw.uniform(-0.6, 0.6) * draw.half[:, SUBJECT, 0]
     hole = np.einsum("nij,nj->ni", turn[:, OBJECT], _in_hole(draw, np.array([0.0, 1.0, 1.0])))
     center[:, SUBJECT] = center[:, OBJECT] + hole + slide[:, None] * stick[..., 0]
-    return layouts.assembled(draw, center, turn)
+    return layouts.assemble(draw, center, turn)
 
 
 def _through_ring(draw: Draw) -> Array:
     """An upright stick, on the floor where it does not fly, through a ring that flies."""
     yaw = draw.uniform(0, 2 * np.pi)
-    stick = layouts.pitched(yaw + draw.rng.normal(0, 0.2, len(draw)), np.pi / 2 + draw.rng.normal(0, 0.12, len(draw)))
+    stick = layouts.pitch(yaw + draw.rng.normal(0, 0.2, len(draw)), np.pi / 2 + draw.rng.normal(0, 0.12, len(draw)))
     turn = np.stack([stick, layouts.upright(yaw)], axis=1)
     center = np.zeros((len(draw), 2, 3))
     center[:, SUBJECT] = np.einsum("nij,nj->ni", turn[:, OBJECT], _in_hole(draw, np.array([1.0, 1.0, 0.0])))
     lift = np.where(draw.flies[:, SUBJECT], draw.uniform(0, 0.5), 0.0)
     center[:, SUBJECT, 2] = layouts.heights(stick, draw.half[:, SUBJECT]) + lift
     center[:, OBJECT, 2] = center[:, SUBJECT, 2] + draw.uniform(-0.6, 0.6) * draw.half[:, SUBJECT, 0]
-    return layouts.assembled(draw, center, turn)
+    return layouts.assemble(draw, center, turn)
 
 
 def _leaning(draw: Draw) -> Array:
@@ -198,7 +198,7 @@ def _leaning(draw: Draw) -> Array:
     way = yaw + quarter  # from the object to the subject
     tilt = np.radians(draw.uniform(10, 48))
     stick = draw.kind[:, SUBJECT] == _STICK
-    leaning = layouts.pitched(way + np.pi + draw.rng.normal(0, 0.1, n), np.pi / 2 - tilt)  # front is the long axis
+    leaning = layouts.pitch(way + np.pi + draw.rng.normal(0, 0.1, n), np.pi / 2 - tilt)  # front is the long axis
     upright = np.stack([-leaning[..., 2], leaning[..., 1], leaning[..., 0]], axis=-1)
     facing = np.where(draw.rng.random(n) < 0.5, 1.0, -1.0)[:, None]
     upright[..., 0] *= facing
@@ -214,7 +214,7 @@ def _leaning(draw: Draw) -> Array:
     return out
 
 
-def _turned_to(away: bool, tip: bool) -> Callable[[Draw], Array]:
+def _turn_to(away: bool, tip: bool) -> Callable[[Draw], Array]:
     """The subject's front or tip towards the object, or away from it, up to a few degrees."""
 
     def place(draw: Draw) -> Array:
@@ -280,13 +280,13 @@ def _direction(angles: tuple[float, ...], seen: bool) -> Callable[[Draw], Array]
 
 
 _PROPOSALS: dict[str, Callable[[Draw], Array]] = {
-    "on": _stacked,
-    "on top of": _stacked,
+    "on": _stack,
+    "on top of": _stack,
     "over": _above(0.9),
     "under": _beneath(0.01, 0.0),
     "below": _beneath(0.08, 0.3),
-    "in": _put_in,
-    "inside": _put_in,
+    "in": _place_in,
+    "inside": _place_in,
     "outside": _out_of,
     "covering": _above(0.04),
     "around": _around,
@@ -295,10 +295,10 @@ _PROPOSALS: dict[str, Callable[[Draw], Array]] = {
     "touching": _against,
     "near": _apart(0.02, 0.28),
     "far from": _apart(2.2, 4.0),
-    "faces towards": _turned_to(away=False, tip=False),
-    "faces away": _turned_to(away=True, tip=False),
-    "points towards": _turned_to(away=False, tip=True),
-    "points away": _turned_to(away=True, tip=True),
+    "faces towards": _turn_to(away=False, tip=False),
+    "faces away": _turn_to(away=True, tip=False),
+    "points towards": _turn_to(away=False, tip=True),
+    "points away": _turn_to(away=True, tip=True),
     "aligned to": _aligned,
     **{name: _direction(_OWN[name], seen=False) for name in DIRECTIONAL},
     **{relative(name): _direction(_FROM_EYE[name], seen=True) for name in DIRECTIONAL},

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 from spatialsim_env.relations import scene, vocabulary
 from spatialsim_env.relations.geometry import cameras, views
 from spatialsim_env.relations.pairs import categories
@@ -55,14 +55,14 @@ class SceneSet:
         return SceneSet(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
-def joined(parts: list[SceneSet]) -> SceneSet:
+def join(parts: list[SceneSet]) -> SceneSet:
     """One set of several with equally many views."""
     return SceneSet(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(SceneSet)))
 
 
 def save(pairs: SceneSet, path: str | os.PathLike[str]) -> None:
     """Write an npz file; equal sets give equal bytes."""
-    with replaced(path) as temporary, open(temporary, "wb") as file:
+    with replace_file(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **{column.name: getattr(pairs, column.name) for column in fields(pairs)})
 
 
@@ -99,7 +99,7 @@ def samples(pairs: SceneSet, numbers: NDArray[np.int64] | None = None) -> Sample
     numbers = np.arange(len(pairs)) if numbers is None else numbers
     pair, view, member = sample_rows(pairs)
     scenes, observers = pairs.scenes[pair, member], pairs.observers[pair, view]
-    rgb, turns = picture_names(pairs, numbers), _modelled(pairs, pair)
+    rgb, turns = picture_names(pairs, numbers), _mesh_rotations(pairs, pair)
     frames = [FRAMES.index(vocabulary.frame(name)) for name in vocabulary.PREDICATES]
     extra = {
         "scene": numbers[pair],  # place in the set of scenes, with ``member``
@@ -148,13 +148,13 @@ def picture_names(pairs: SceneSet, numbers: NDArray[np.int64]) -> tuple[str, ...
     )
 
 
-def _modelled(pairs: SceneSet, pair: NDArray[np.int64]) -> NDArray[np.float64]:
+def _mesh_rotations(pairs: SceneSet, pair: NDArray[np.int64]) -> NDArray[np.float64]:
     """Rotations (N, 2, 3, 3) from mesh to axes: a category's meshes are modelled along axes of its own."""
     turns = vectors.AXIS_SWAPS[np.arange(len(categories.NAMES)) % len(vectors.AXIS_SWAPS)]
     return np.stack([turns[pairs.subject[pair]], turns[pairs.object[pair]]], axis=1)
 
 
-def published(pairs: SceneSet, name: str) -> Split:
+def to_split(pairs: SceneSet, name: str) -> Split:
     """The whole set in the published form."""
     numbers = np.arange(len(pairs))
     train, valid, test = (

@@ -183,9 +183,9 @@ def _towards(lean: Array, way: Array) -> Array:
 
 
 def _aligned(facts: Facts) -> Array:
-    ours, theirs = boxes.fourfold(facts.subject), boxes.fourfold(facts.object)
-    turn = ours * theirs.conj()
-    clear = np.minimum(1, np.abs(ours) / UNCLEAR_YAW) * np.minimum(1, np.abs(theirs) / UNCLEAR_YAW)
+    own, other = boxes.fourfold(facts.subject), boxes.fourfold(facts.object)
+    turn = own * other.conj()
+    clear = np.minimum(1, np.abs(own) / UNCLEAR_YAW) * np.minimum(1, np.abs(other) / UNCLEAR_YAW)
     difference = np.degrees(np.abs(np.arctan2(turn.imag, turn.real))) / 4
     return clear * at_most(difference, ALIGNED) - (1 - clear)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.files import replaced
+from spatialsim_env.files import replace_file
 from spatialsim_env.relations import vocabulary
 from spatialsim_env.relations.geometry import cameras as camera_infos
 from spatialsim_env.relations.rel3d import records
@@ -125,7 +125,7 @@ class Split:
         return {name: tuple(int(column[i]) for column in table) for i, name in enumerate(self.predicates)}
 
 
-def concatenated(parts: Sequence[Samples]) -> Samples:
+def concatenate(parts: Sequence[Samples]) -> Samples:
     """Samples one after the other; pairs of different parts get different numbers. Extras must be the same.
 
     Raises:
@@ -174,14 +174,14 @@ def load(
     problems: list[Problem] = []
     read = {}
     with _no_collection():
-        data = _parsed(path)
+        data = _parse(path)
         predicates, objects = (_names(data, key, path) for key in ("predicates", "objects"))
         pictures = None if pictures_folder is None else _Pictures(Path(pictures_folder))
         for split in SPLITS:
             if type(data.get(split)) is not list:
                 raise RelationDataError(f"{path} has no list {split!r}; a split file has {', '.join(SPLITS)}")
-            read[split], found = _samples(data[split], split, predicates, objects, pictures)
-            problems += found
+            read[split], odd = _samples(data[split], split, predicates, objects, pictures)
+            problems += odd
     if strict and problems:
         raise RelationDataError(f"{path}: {problems[0]} ({len(problems)} problems)")
     result = Split(**read, predicates=predicates, objects=objects, name=path.stem, problems=tuple(problems))
@@ -202,7 +202,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}; {SOURCE}")
     try:
@@ -247,7 +247,7 @@ def _samples(
     samples, odd = _columns(read, forms or {})
     problems += [Problem(split, places[row], kind, text) for row, kind, text in odd]
     problems.sort(key=lambda problem: problem.index)
-    return replace(samples, problems=records.counted(problems)), problems
+    return replace(samples, problems=records.count_problems(problems)), problems
 
 
 def _columns(read: list[records.Record], extras: Iterable[str]) -> tuple[Samples, list[tuple[int, str, str]]]:
@@ -317,19 +317,19 @@ def write(split: Split, path: str | os.PathLike[str]) -> None:
         RelationDataError: pairs that are not those of the names, numbers that are not finite, class indices beyond
             the names, cameras that JSON does not know.
     """
-    with replaced(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with replace_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.write("{\n")
         for name in SPLITS:
             samples = getattr(split, name)
             _check_written(samples, split, name)
             file.write(f'"{name}": [')
             for index, record in enumerate(_records(samples, split.predicates, split.objects)):
-                file.write((",\n" if index else "\n") + _dumped(record))
+                file.write((",\n" if index else "\n") + _dump(record))
             file.write("\n],\n")
         file.write(f'"predicates": {json.dumps(split.predicates)},\n"objects": {json.dumps(split.objects)}\n}}\n')
 
 
-def _dumped(record: dict[str, Any]) -> str:
+def _dump(record: dict[str, Any]) -> str:
     try:
         return json.dumps(record, allow_nan=False)
     except (TypeError, ValueError) as error:

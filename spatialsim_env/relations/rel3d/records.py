@@ -55,7 +55,7 @@ class Problem:
     text: str
 
     @property
-    def kept(self) -> bool:
+    def is_kept(self) -> bool:
         """True where the record is among the samples."""
         return self.kind in KEPT
 
@@ -134,11 +134,11 @@ def check_extra(extra: dict[str, Any], forms: dict[str, Form] | None) -> dict[st
     Raises:
         Unreadable: other forms, or a value that is no number, truth value, string or even list of them.
     """
-    found = {key: _form(key, value) for key, value in extra.items()}
-    if forms is not None and found != forms:
-        differs = sorted(key for key in {*found, *forms} if found.get(key) != forms.get(key))
+    own = {key: _form(key, value) for key, value in extra.items()}
+    if forms is not None and own != forms:
+        differs = sorted(key for key in {*own, *forms} if own.get(key) != forms.get(key))
         raise Unreadable(EXTRA, f"extra differs from that of the records before in {differs}")
-    return found
+    return own
 
 
 def _form(key: str, value: Any) -> Form:
@@ -188,15 +188,15 @@ def _thing(
     return _index(_value(thing, "name"), objects, NAME), values
 
 
-def _box_value(value: Any, what: str) -> float:
+def _box_value(value: Any, name: str) -> float:
     if type(value) not in (str, int, float):
-        raise Unreadable(NUMBER, f"{what} is {_short(value)}; accepted is a number of pixels, as a string or not")
+        raise Unreadable(NUMBER, f"{name} is {_short(value)}; accepted is a number of pixels, as a string or not")
     try:
         number = float(value)
     except (ValueError, OverflowError):
-        raise Unreadable(NUMBER, f"{what} is {_short(value)}; accepted is a number of pixels") from None
+        raise Unreadable(NUMBER, f"{name} is {_short(value)}; accepted is a number of pixels") from None
     if not abs(number) <= MOST_PIXELS:  # nan too
-        raise Unreadable(FINITE, f"{what} is {_short(value)}")
+        raise Unreadable(FINITE, f"{name} is {_short(value)}")
     return number
 
 
@@ -247,7 +247,7 @@ def picture_name(predicate: str, subject: str, other: str, state: str, camera: i
     return f"{predicate} - {subject} - {other} - {state} cam{camera} rgb.png"
 
 
-def parsed_name(rgb: str) -> tuple[str, str, int] | None:
+def parse_name(rgb: str) -> tuple[str, str, int] | None:
     """Scene ("predicate - subject - object"), state and camera of a picture's path; None where it has no such name."""
     match = _PICTURE.fullmatch(rgb.rpartition("/")[2])
     return match and (match["scene"], match["state"], int(match["camera"]))
@@ -266,7 +266,7 @@ def pairs(
     together: dict[tuple[Any, ...], dict[str, int]] = {}
     odd: list[tuple[int, str, str]] = []
     for row, (path, *indices) in enumerate(zip(rgb, *columns, strict=True)):
-        parts = parsed_name(path)
+        parts = parse_name(path)
         if parts is None:
             odd.append((row, NO_STATE, f"{path!r} does not end in '<state> cam<number> rgb.png'"))
             continue
@@ -296,6 +296,6 @@ def members(pair: ArrayLike) -> NDArray[np.int64]:
     return np.stack([order[first], order[first + 1]], axis=1)
 
 
-def counted(problems: Sequence[Problem]) -> dict[str, int]:
+def count_problems(problems: Sequence[Problem]) -> dict[str, int]:
     """Count the problems of each kind."""
     return dict(Counter(problem.kind for problem in problems))

@@ -27,7 +27,7 @@ from spatialsim_env.relations.geometry import cameras
 from spatialsim_env.relations.geometry.solid_files import ROLES, import_trimesh
 from spatialsim_env.relations.rel3d import vectors
 from spatialsim_env.relations.rel3d.published import Samples
-from spatialsim_env.relations.rel3d.records import STATES, RelationDataError, parsed_name
+from spatialsim_env.relations.rel3d.records import STATES, RelationDataError, parse_name
 from spatialsim_env.relations.scene import Floats
 
 CSV_NAMES = ("assignments-contrastive-v1.csv", "assignments-contrastive.csv")
@@ -75,7 +75,7 @@ class Annotation:
 
     @property
     def name(self) -> str:
-        """Prefix of the names of its pictures: ``records.parsed_name(rgb)[0]``."""
+        """Prefix of the names of its pictures: ``records.parse_name(rgb)[0]``."""
         return " - ".join([self.relation, *(f"{thing.category}_{thing.id}" for thing in self.things)])
 
     def scene(self, state: str, bounds: ArrayLike) -> NDArray[np.float64]:
@@ -202,7 +202,7 @@ def _annotation(columns: list[str]) -> Annotation:
             relation=relation,
             things=(subject, other),
             transforms={state: _transforms(result[state]) for state in STATES if state in result},
-            rendered=_rendered(result),
+            rendered=_select_states(result),
             frontal=description.get("initFinalState", {}).get("view_independent", "Yes") == "No",
         )
     except KeyError as error:
@@ -211,13 +211,13 @@ def _annotation(columns: list[str]) -> Annotation:
         raise error if isinstance(error, RelationDataError) else RelationDataError(str(error)) from None
 
 
-def _json(text: str | bytes, what: str) -> dict[str, Any]:
+def _json(text: str | bytes, name: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise RelationDataError(f"{what} is not JSON") from None
+        raise RelationDataError(f"{name} is not JSON") from None
     if type(value) is not dict:
-        raise RelationDataError(f"{what} is a {type(value).__name__}; accepted is an object")
+        raise RelationDataError(f"{name} is a {type(value).__name__}; accepted is an object")
     return value
 
 
@@ -237,7 +237,7 @@ def _transforms(state: Mapping[str, Any]) -> NDArray[np.float64]:
     return _TO_Z_UP @ _MIRROR @ matrices @ _MIRROR
 
 
-def _rendered(result: Mapping[str, Any]) -> tuple[str, ...]:
+def _select_states(result: Mapping[str, Any]) -> tuple[str, ...]:
     """The states that are drawn: finalState2 only if it was found correct, and then finalState only if it differs."""
     if result["fig_2_correct"] not in ("Yes", "No"):
         raise RelationDataError(f"fig_2_correct is {result['fig_2_correct']!r}; accepted are Yes and No")
@@ -286,7 +286,7 @@ def read_full(path: str | os.PathLike[str]) -> tuple[list[Picture], list[RowProb
             raise RelationDataError(f"{path}: {split!r} is a {type(entries).__name__}; accepted are lists of entries")
         for row, entry in enumerate(entries):
             rgb = entry.get("rgb") if type(entry) is dict else None
-            parts = parsed_name(rgb) if type(rgb) is str else None
+            parts = parse_name(rgb) if type(rgb) is str else None
             if parts is None:
                 problems.append(RowProblem(f"{path.name} {split}", row, f"no picture's name in rgb: {rgb!r}"))
             else:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.relations.rel3d.published import Samples, Split, concatenated
+from spatialsim_env.relations.rel3d.published import Samples, Split, concatenate
 
 Rows = NDArray[np.int64]
 
@@ -39,7 +39,7 @@ def contrastive(split: Split, train_share: float, valid_share: float, rng: np.ra
     pool = _pool(split, rng)
     train = [_both(pool, groups[: _n(train_share, groups)]) for groups in pool.groups]
     valid = [_both(pool, groups[len(groups) - _n(valid_share, groups) :]) for groups in pool.groups]
-    return _split(split, pool, "c", (train_share, valid_share), _joined(train), _joined(valid))
+    return _split(split, pool, "c", (train_share, valid_share), _join(train), _join(valid))
 
 
 def both_kinds(split: Split, train_share: float, valid_share: float, rng: np.random.Generator) -> tuple[Split, Split]:
@@ -71,7 +71,7 @@ def both_kinds(split: Split, train_share: float, valid_share: float, rng: np.ran
 
 
 def _pool(split: Split, rng: np.random.Generator) -> _Pool:
-    samples = concatenated([split.train, split.valid])
+    samples = concatenate([split.train, split.valid])
     group = samples.group
     order = np.lexsort((np.arange(len(samples)), samples.pair, group))
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
@@ -110,7 +110,7 @@ def _one(pool: _Pool, groups: list[Rows], rng: np.random.Generator) -> tuple[Row
     return np.concatenate(chosen[True]), np.concatenate(chosen[False])
 
 
-def _joined(parts: list[tuple[Rows, Rows]]) -> Rows:
+def _join(parts: list[tuple[Rows, Rows]]) -> Rows:
     return np.sort(np.concatenate([np.zeros(0, np.int64), *(rows for labels in parts for rows in labels)]))
 
 

@@ -74,7 +74,7 @@ def in_camera(scenes: Floats, observers: Floats) -> tuple[Floats, Floats]:
 def aligned_absolute(scenes: Floats, observers: Floats) -> NDArray[np.float64]:
     """Vectors (B, 18): per object centre, angles of its axes front, left, up, and sizes, in the camera's frame."""
     center, turn = in_camera(scenes, observers)
-    return _joined(center, euler(turn), 2 * scenes[..., scene.HALF])
+    return _join_blocks(center, euler(turn), 2 * scenes[..., scene.HALF])
 
 
 def raw_absolute(scenes: Floats, observers: Floats, raw_to_aligned: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def raw_absolute(scenes: Floats, observers: Floats, raw_to_aligned: ArrayLike | 
     center, turn = in_camera(scenes, observers)
     aligning = np.broadcast_to(np.eye(3) if raw_to_aligned is None else np.asarray(raw_to_aligned), turn.shape)
     sizes = np.einsum("bkij,bkj->bki", np.abs(aligning), 2 * scenes[..., scene.HALF])
-    return _joined(center, euler(turn @ aligning.swapaxes(-1, -2)), euler(aligning), sizes)
+    return _join_blocks(center, euler(turn @ aligning.swapaxes(-1, -2)), euler(aligning), sizes)
 
 
 def aligned_relative(scenes: Floats) -> NDArray[np.float64]:
@@ -152,10 +152,10 @@ def encoded_width(name: str, encoding: str) -> int:
     return sum(ENCODINGS[encoding] if _is_angles(block) else BLOCK for block in LAYOUT[name])
 
 
-def encoded(vectors: ArrayLike, name: str, encoding: str = "degrees") -> NDArray[np.float64]:
-    """Vectors (B, width) with their angles written otherwise, (B, ``encoded_width(name, encoding)``).
+def encode(vectors: ArrayLike, name: str, encoding: str = "degrees") -> NDArray[np.float64]:
+    """Encode the angles of vectors (B, width): (B, ``encoded_width(name, encoding)``).
 
-    "degrees" leaves them. "sincos" writes three sines, then three cosines: continuous where an angle passes 180
+    "degrees" keeps them. "sincos" writes three sines, then three cosines: continuous where an angle passes 180
     degrees. "6d" writes the first two columns of the rotation (Zhou et al. 2019, arXiv:1812.07035): continuous in the
     rotation everywhere, also where the angle about x passes 90 degrees and the angles jump.
 
@@ -166,9 +166,9 @@ def encoded(vectors: ArrayLike, name: str, encoding: str = "degrees") -> NDArray
     blocks = _blocks(vectors, name)
     if encoding == "degrees":
         return blocks.reshape(len(blocks), -1)
-    encode = _sincos if encoding == "sincos" else _sixd
+    convert = _sincos if encoding == "sincos" else _sixd
     columns = [
-        encode(blocks[:, index]) if _is_angles(block) else blocks[:, index] for index, block in enumerate(LAYOUT[name])
+        convert(blocks[:, index]) if _is_angles(block) else blocks[:, index] for index, block in enumerate(LAYOUT[name])
     ]
     return np.concatenate(columns, axis=-1)
 
@@ -185,7 +185,7 @@ def _sixd(degrees: Floats) -> Floats:
     return from_euler(degrees)[..., :2].swapaxes(-1, -2).reshape(len(degrees), -1)
 
 
-def _joined(*parts: Floats) -> NDArray[np.float64]:
+def _join_blocks(*parts: Floats) -> NDArray[np.float64]:
     """One row per scene of each object's parts (B, 2, 3) in turn."""
     joined = np.concatenate(parts, axis=-1, dtype=np.float64)
     return joined.reshape(len(joined), joined.shape[1] * joined.shape[2])

@@ -139,7 +139,7 @@ def _object(cast: Cast, numbers: NDArray[np.void]) -> NDArray[np.float64]:
     half = _halves(kinds, numbers["object_half"], None, cast.object_height)
     place = _between((-MIDDLE, MIDDLE), numbers["place"])
     height = _between(cast.hangs, numbers["hang"]) + half[:, 2]
-    turn = scene.turned(360 * numbers["object_turn"])
+    turn = scene.yaw_rotation(360 * numbers["object_turn"])
     return scene.objects(np.concatenate([place, height[:, None]], axis=-1), turn, half, kinds)
 
 
@@ -157,7 +157,7 @@ def _subject(cast: Cast, still: NDArray[Any], numbers: NDArray[np.void]) -> NDAr
         across = still[:, FLOOR] + _direction(numbers["direction"]) * distance[:, None]
         lower = np.where(numbers["lifted"] < 0.5, 0.0, _between(LIFTED, numbers["lift"]))
         center = np.concatenate([across, (lower + half[:, 2])[:, None]], axis=-1)
-    return scene.objects(center, scene.turned(360 * numbers["subject_turn"]), half, kinds)
+    return scene.objects(center, scene.yaw_rotation(360 * numbers["subject_turn"]), half, kinds)
 
 
 def _widths(cast: Cast, still_half: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:

@@ -101,7 +101,7 @@ def test_what_has_no_truth_is_refused(rows):
 def test_displacements_beyond_the_tolerance_stand_with_and_without_certificates(rows):
     for name in DISPLACED:
         ways = [row.certified for row in rows if row.task == name and row.judge == "yes"]
-        assert ways == ([False] if hard_suite.named(name).displacement <= 6 else [False, True])
+        assert ways == ([False] if hard_suite.find(name).displacement <= 6 else [False, True])
 
 
 # --- threshold ------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_the_ideal_observer_says_where_it_is_exact(rows):
 
 def test_the_observer_is_told_which_negatives_the_suite_certified():
     """Abstract ones of three objects are often achieved as they are drawn, and never where they were drawn again."""
-    task = hard_suite.named("abstract").task(3)
+    task = hard_suite.find("abstract").task(3)
     samples = hard_suite.sample("abstract", 3, 200, rng_of("abstract", 3, 0))
     achieved = hard_suite.distance(task, samples.target, samples.reference) <= 1
     assert (Ideal(task).score(samples.target, samples.reference)[achieved] == np.inf).all()

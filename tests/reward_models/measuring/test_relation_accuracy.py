@@ -73,7 +73,7 @@ def test_guessing_gets_a_quarter_of_pairs():
 
 def test_one_answer_to_both_members_gets_half_of_samples_and_no_pair():
     data = samples(30, 0, n_views=2)
-    found = relation_accuracy.measured(np.where(data.subject > 1, 1.0, -1.0), data, len(PREDICATES))
+    found = relation_accuracy.measure(np.where(data.subject > 1, 1.0, -1.0), data, len(PREDICATES))
     assert found["correct"] == [20, 20, 20]
     assert found["total"] == [40, 40, 40]
     assert (found["mean"], found["pair_mean"]) == (0.5, 0.0)

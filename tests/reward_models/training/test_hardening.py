@@ -223,7 +223,7 @@ def test_settings_of_matching_that_are_not_accepted(settings, message):
 def test_lookalikes_are_told_apart():
     """Copies of scenes in which all objects look alike leave nothing; the mean direction alone does not find them."""
     rng = np.random.default_rng(0)
-    reference = variants.alike(scene.sample(np.full(200, 6), 6, rng), 7).astype(np.float64)
+    reference = variants.make_lookalikes(scene.sample(np.full(200, 6), 6, rng), 7).astype(np.float64)
     target = similarities.sample(200, rng).apply(reference)[:, rng.permutation(6)]
     left = []
     for settings in (THOROUGH, {}):

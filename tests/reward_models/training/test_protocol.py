@@ -408,6 +408,6 @@ def test_a_run_of_the_protocol_has_the_samples_of_the_named_sets(config, names):
     for part, name in zip(parts, [*names, f"{names[0].rpartition('/')[0]}/valid"], strict=True):
         assert config.set_name(part) == name
         limit = TURN if part == "valid" else config.stages[part]
-        assert named.named(name).task == config.task_at(limit)
+        assert named.find(name).task == config.task_at(limit)
         size = config.validation_samples if part == "valid" else config.samples_per_stage
-        assert named.named(name).size == size
+        assert named.find(name).size == size

@@ -38,7 +38,7 @@ def test_answers_are_the_rules_and_balanced(generated):
 
 def test_pairs_and_the_test_samples_stay_as_they_are(generated):
     pairs = scene_sets.load(generated / questions.SCENES)
-    plain = scene_sets.published(pairs, "plain")
+    plain = scene_sets.to_split(pairs, "plain")
     found = questions.split(pairs, "asked", np.random.default_rng(0))
     for part in ("train", "valid"):
         before, after = getattr(plain, part), getattr(found, part)

@@ -136,7 +136,7 @@ def test_the_kept_weights_are_those_of_the_best_epoch(tmp_path):
     accuracies = [row.validation_accuracy for row in read_log(tmp_path)]
     best = rel3d.best_epoch(accuracies)
     assert best < len(accuracies) - 1  # or this shows nothing
-    found = relation_accuracy.measured(
+    found = relation_accuracy.measure(
         relation_accuracy.logits(model, Columns.of(model, data.valid, "cpu").parts()), data.valid, len(PREDICATES)
     )
     assert found["mean"] == accuracies[best]
@@ -312,13 +312,13 @@ def test_boxes_follow_the_crop(pictured):
     pictures = Pictures.read(folder, data.train, pixels, learning=True)
     assert pictures.stored.shape[-1] == 64
     rows = np.arange(len(data.train))
-    found = pictures.cropped(rows, 1, torch.device("cpu"))
+    found = pictures.crop(rows, 1, torch.device("cpu"))
     picture, boxes = found["picture"], found["boxes2d"]
     assert picture.shape == (len(rows), 3, pixels, pixels)
     assert ((picture >= 0) & (picture <= 1)).all()
-    again = pictures.cropped(rows, 1, torch.device("cpu"))
+    again = pictures.crop(rows, 1, torch.device("cpu"))
     assert torch.equal(picture, again["picture"])
-    assert not torch.equal(picture, pictures.cropped(rows, 2, torch.device("cpu"))["picture"])
+    assert not torch.equal(picture, pictures.crop(rows, 2, torch.device("cpu"))["picture"])
     for seen, box in zip(picture, boxes[:, 0], strict=True):
         white = seen.mean(0) > 0.7
         down, across = white.any(1).nonzero().flatten(), white.any(0).nonzero().flatten()

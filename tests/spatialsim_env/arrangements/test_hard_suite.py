@@ -7,7 +7,7 @@ import pytest
 
 from spatialsim_env.arrangements import goals, hard_suite, scene
 from spatialsim_env.arrangements.alignment import OK, align
-from spatialsim_env.arrangements.hard_suite import HardTask, distance, label_of, named, rng_of, sample
+from spatialsim_env.arrangements.hard_suite import HardTask, distance, find, label_of, rng_of, sample
 from spatialsim_env.arrangements.negatives import Displaced, Redrawn
 from spatialsim_env.arrangements.scene import COLOR, ORIENTATION, POSITION, SHAPE, SIZE
 from spatialsim_env.arrangements.tasks import Discrimination
@@ -26,8 +26,8 @@ def test_the_tasks_of_section_3():
     curve = {hard.displacement for hard in hard_suite.REGISTRY.values()} - {None}
     assert {2, 4, 6, 8, 12} < curve == set(hard_suite.DISPLACEMENTS)  # the curve of section 2, and more points
     for sigmas in curve:
-        assert named(f"displaced/{sigmas:g}sigma").negative == Displaced(0.2 * sigmas, 0.2 * sigmas)
-    assert [named(f"mirrored/{way}").negative.reflect_orientation for way in ("turned", "kept")] == [True, False]
+        assert find(f"displaced/{sigmas:g}sigma").negative == Displaced(0.2 * sigmas, 0.2 * sigmas)
+    assert [find(f"mirrored/{way}").negative.reflect_orientation for way in ("turned", "kept")] == [True, False]
 
 
 @every
@@ -53,7 +53,7 @@ def test_what_is_certified(hard):
         searched = hard.abstract and (hard.distractors > 0 or n_objects[1] > 20)
         within = hard.displacement is not None and hard.displacement * (1 - 1 / n_objects[0]) <= 5
         assert not hard.negative.by_construction or within
-        assert hard.certified(n_objects) == (not searched and not within)
+        assert hard.certifies(n_objects) == (not searched and not within)
 
 
 @pytest.mark.parametrize("n", [3, 8, 30])
@@ -72,7 +72,7 @@ def test_certified_negatives_are_wrong_and_positives_right(hard, n):
             distance(task, samples.target[:1], samples.reference[:1])
         return
     achieved = distance(task, samples.target, samples.reference) <= 1
-    if hard.certified(n_objects):
+    if hard.certifies(n_objects):
         assert not achieved[samples.label == 0].any()
     else:
         assert achieved[samples.label == 0].mean() > 0.8
@@ -122,7 +122,7 @@ def matched(hard: HardTask, n_objects, size: int = 400):
 @pytest.mark.parametrize("name", ["spread_matched", "radius_matched"])
 def test_closed_shortcuts_tell_nothing(name):
     """Per object, relative to the size ratio: the labels have the same spread, or the same distances."""
-    hard = named(name)
+    hard = find(name)
     reference, target, label = matched(hard, (4, 8))
     ratio = target[..., SIZE].sum(axis=1) / reference[..., SIZE].sum(axis=1)
 
@@ -141,10 +141,10 @@ def test_closed_shortcuts_tell_nothing(name):
 
 @pytest.mark.parametrize(("name", "most"), [("lookalikes/five", 5), ("lookalikes/all", 7)])
 def test_lookalikes_share_shape_size_and_colour(name, most):
-    samples = named(name).sample((3, 7), 300, np.random.default_rng(0))
+    samples = find(name).sample((3, 7), 300, np.random.default_rng(0))
     scenes = samples.reference
     plain = Discrimination((3, 7)).references(300, np.random.default_rng(0))
-    assert named(name).lookalikes == most
+    assert find(name).lookalikes == most
     for k in range(1, 7):
         rows = scene.present(scenes)[:, k]
         same = (scenes[rows, k] == scenes[rows, 0])[:, [*range(*SHAPE.indices(10)), SIZE, *range(*COLOR.indices(10))]]

@@ -205,7 +205,7 @@ def test_distractors_are_objects_like_those_of_a_reference(label):
     task = Discrimination((3, 8), distractors=2)
     draws = drawn(task)[1]
     rows = draws.label == label
-    objects = variants.distractors(draws.extra[rows], 2)
+    objects = variants.make_distractors(draws.extra[rows], 2)
     objects = objects[scene.present(objects)].astype(np.float64)
     assert np.abs(objects[:, SHAPE].mean(axis=0) - 1 / 3).max() < chance.of_rate(1 / 3, len(objects))
     assert chance.uniform_fits(objects[:, SIZE], 0.5, 2)
@@ -220,7 +220,7 @@ def test_distractors_are_shuffled_and_moved_with_the_rest():
     references, draws = task.references(8000, source), task.draw(8000, source)
     draws = replace(draws, extra=np.maximum(draws.extra, np.float32([0.5] + [0] * 8)))  # always one
     out = task.compose(references, draws)
-    extra = variants.distractors(draws.extra, 1)[:, 0]
+    extra = variants.make_distractors(draws.extra, 1)[:, 0]
     gap = np.abs(out[..., COLOR] - extra[:, None, COLOR]).max(axis=-1)
     row = gap.argmin(axis=1)
     assert gap.min(axis=1).max() < 1e-6

@@ -12,7 +12,7 @@ def random_scenes(size: int, seed: int, spread: float = 0.6) -> tuple[np.ndarray
     """Half of the objects are upright, half turned anyhow; near enough to meet often."""
     rng = np.random.default_rng(seed)
     anyhow = Rotation.random(2 * size, random_state=rng).as_matrix().reshape(size, 2, 3, 3)
-    upright = scene.turned(rng.uniform(-180, 180, (size, 2)))
+    upright = scene.yaw_rotation(rng.uniform(-180, 180, (size, 2)))
     turn = np.where(rng.random((size, 2, 1, 1)) < 0.5, upright, anyhow)
     center = rng.uniform(-spread, spread, (size, 2, 3)) + np.array([0, 0, 1])
     kinds = rng.integers(0, len(scene.KINDS), (size, 2))

@@ -26,13 +26,13 @@ def renderer():
 
 def _pair(center, half, kind="block", degrees=0.0):
     """An object and a small block far to its left."""
-    thing = scene.objects(center, scene.turned(degrees), half, scene.KIND_NAMES.index(kind))
-    other = scene.objects((-1.0, 0.0, 0.1), scene.turned(0), (0.1, 0.1, 0.1), 0)
+    thing = scene.objects(center, scene.yaw_rotation(degrees), half, scene.KIND_NAMES.index(kind))
+    other = scene.objects((-1.0, 0.0, 0.1), scene.yaw_rotation(0), (0.1, 0.1, 0.1), 0)
     return np.stack([thing, other])
 
 
 def _plain(one):
-    return rendering.drawn(one[None], np.random.default_rng(0), most_context=0)
+    return rendering.draw_appearance(one[None], np.random.default_rng(0), most_context=0)
 
 
 def _extent(mask, value):
@@ -44,12 +44,12 @@ def _extent(mask, value):
 @pytest.mark.parametrize("seed", range(3))
 def test_masks_lie_in_the_projected_boxes(renderer, shape, seed):
     rng = np.random.default_rng(seed)
-    turn = scene.turned(rng.uniform(0, 360)) @ scene.turned(rng.uniform(-20, 20))[[2, 0, 1]][:, [2, 0, 1]]
+    turn = scene.yaw_rotation(rng.uniform(0, 360)) @ scene.yaw_rotation(rng.uniform(-20, 20))[[2, 0, 1]][:, [2, 0, 1]]
     half = rng.uniform(0.2, 0.5, 3)
     thing = scene.objects((1.0, 0.3, 0.8), turn, half, scene.KIND_NAMES.index(shape))
     one = np.stack([thing, _pair((0, 0, 1), half)[1]])
     directions = np.array([[[rng.uniform(-2.2, -0.9), rng.uniform(0.2, 0.8)]]])
-    observer = views.placed(scene.corners(one).reshape(1, 16, 3), directions, np.full((1, 1), 0.8))[0, 0]
+    observer = views.place_observers(scene.corners(one).reshape(1, 16, 3), directions, np.full((1, 1), 0.8))[0, 0]
     picture = renderer.picture(one, observer, _plain(one))
     scale = SIZE[0] / views.WIDTH
     for which in range(2):
@@ -70,7 +70,7 @@ def test_depth_is_the_distance_along_the_view(renderer):
 def test_equal_input_gives_equal_bits_and_appearances_differ(renderer):
     one = _pair((0.3, 0.0, 0.3), (0.3, 0.3, 0.3), "table")
     observer = scene.observers((0.5, -3.0, 1.5), (0.0, 0.0, 0.3))
-    looks = [rendering.drawn(one[None], np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    looks = [rendering.draw_appearance(one[None], np.random.default_rng(seed)) for seed in (1, 1, 2)]
     first, same, other = (renderer.picture(one, observer, look) for look in looks)
     np.testing.assert_array_equal(first.rgb, same.rgb)
     np.testing.assert_array_equal(first.depth, same.depth)
@@ -79,8 +79,8 @@ def test_equal_input_gives_equal_bits_and_appearances_differ(renderer):
 
 
 def test_what_is_before_hides_what_is_behind(renderer):
-    near = scene.objects((0.0, -0.5, 0.5), scene.turned(0), (0.5, 0.1, 0.5), 0)
-    far = scene.objects((0.0, 0.5, 0.2), scene.turned(0), (0.1, 0.1, 0.2), 0)
+    near = scene.objects((0.0, -0.5, 0.5), scene.yaw_rotation(0), (0.5, 0.1, 0.5), 0)
+    far = scene.objects((0.0, 0.5, 0.2), scene.yaw_rotation(0), (0.1, 0.1, 0.2), 0)
     one = np.stack([near, far])
     observer = scene.observers((0.0, -3.0, 0.5), (0.0, 0.0, 0.5))
     assert set(np.unique(renderer.picture(one, observer, _plain(one)).mask)) == {0, 1}
@@ -105,8 +105,8 @@ def test_context_stands_clear_and_hides_nothing(renderer):
     for one in scenes:
         directions = views.angles(1, False, rng)
         corners = scene.corners(one).reshape(1, 16, 3)
-        observer = views.placed(corners, directions, np.full(directions.shape[:2], 0.6))[0, 5]
-        look = rendering.cleared(rendering.drawn(one[None], rng), one[None], observer)
+        observer = views.place_observers(corners, directions, np.full(directions.shape[:2], 0.6))[0, 5]
+        look = rendering.clear_context(rendering.draw_appearance(one[None], rng), one[None], observer)
         shown += len(look.context)
         with_context, without = (renderer.picture(one, observer, x) for x in (look, _plain(one)))
         np.testing.assert_array_equal(with_context.mask, without.mask)

@@ -59,9 +59,9 @@ def test_pooling_is_of_the_cells_own_channels():
     numbers = torch.arange(9, dtype=torch.float64).repeat_interleave(9)[None, :, None, None].expand(1, 81, 7, 7) + 1
     cells = ppr_fcn.cells(BOXES[:1])
     expected = (torch.arange(9, dtype=torch.float64) + 1)[None, :, None].expand(1, 9, 9)
-    assert torch.allclose(ppr_fcn.pooled(numbers, cells), expected)
+    assert torch.allclose(ppr_fcn.pool_cells(numbers, cells), expected)
     upper = torch.tensor([[[0.0, 0.25 + 0.5 / 3, 0.0, 1.0]]], dtype=torch.float64)  # the first row of cells
-    shared = ppr_fcn.pooled(numbers, ppr_fcn.intersection(cells, upper))
+    shared = ppr_fcn.pool_cells(numbers, ppr_fcn.intersection(cells, upper))
     assert torch.allclose(shared[:, :3], expected[:, :3])
     assert torch.equal(shared[:, 3:], torch.zeros(1, 6, 9, dtype=torch.float64))
 

@@ -21,7 +21,7 @@ SIZE = 5
 RNG = np.random.default_rng(3)
 SCENES = scene.objects(
     RNG.uniform(-1, 1, (SIZE, 2, 3)),
-    scene.turned(RNG.uniform(0, 360, (SIZE, 2))),
+    scene.yaw_rotation(RNG.uniform(0, 360, (SIZE, 2))),
     RNG.uniform(0.1, 0.5, (SIZE, 2, 3)),
     RNG.integers(0, len(scene.KINDS), (SIZE, 2)),
 )

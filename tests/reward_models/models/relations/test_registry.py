@@ -15,7 +15,7 @@ from reward_models.judges import learned
 from reward_models.models import checkpoint
 from reward_models.models.checkpoint import CheckpointError
 from reward_models.models.relations.base import NEEDS, SHAPES
-from reward_models.models.relations.layers import Scale, queried
+from reward_models.models.relations.layers import Scale, select_queried
 from reward_models.threads import one_thread
 from reward_models.training.config import TrainingConfig
 from spatialsim_env.relations.rel3d import vectors
@@ -124,7 +124,7 @@ def test_gradients_reach_every_weight(model):
 
 def test_prepared_inputs_give_the_same(model):
     inputs = example(model)
-    prepared = model.prepared(inputs)
+    prepared = model.prepare(inputs)
     assert inputs.keys() <= prepared.keys()
     assert torch.equal(model(prepared), model(inputs))
     rows = {name: x[1:3] for name, x in prepared.items()}
@@ -311,8 +311,8 @@ def test_encodings_are_those_of_the_vectors(kind, name, encoding):
     model = create(kind, encoding=encoding)
     inputs = example(model, 16)
     poses = inputs[model.needs[0]]
-    encoded = torch.from_numpy(vectors.encoded(poses.numpy(), name, encoding))
-    assert torch.allclose(model._encoded(poses), encoded, atol=1e-12)
+    encoded = torch.from_numpy(vectors.encode(poses.numpy(), name, encoding))
+    assert torch.allclose(model._encode(poses), encoded, atol=1e-12)
     model.fit_scale(inputs)
     seen = model.scale(encoded)
     assert torch.allclose(seen.mean(0), torch.zeros(seen.shape[1]).double(), atol=1e-5)
@@ -337,7 +337,7 @@ def test_skips_carry_the_input_past_inner_layers():
             torch.nn.init.zeros_(layer[1].weight)
         inputs = example(model)
         state = model.layers[0](model.scale(inputs["raw"]))
-        expected = queried(model.head(state if skips else torch.zeros_like(state)), inputs["predicate"])
+        expected = select_queried(model.head(state if skips else torch.zeros_like(state)), inputs["predicate"])
         assert torch.allclose(model(inputs), expected, rtol=1e-12)
 
 

@@ -60,7 +60,7 @@ def logits(model, scenes: np.ndarray, observers: np.ndarray) -> torch.Tensor:
 
 def moved(scenes: np.ndarray, degrees: float, shift: tuple[float, float, float]) -> np.ndarray:
     """Turned about z, then moved."""
-    turn = scene.turned(degrees)
+    turn = scene.yaw_rotation(degrees)
     center = scenes[..., scene.CENTER] @ turn.T + shift
     return scene.objects(center, turn @ scene.rotation(scenes), scenes[..., scene.HALF], scene.kind(scenes))
 
@@ -87,8 +87,8 @@ def test_moving_and_turning_the_whole_scene(model):
     before, after = logits(model, scenes, observers), logits(model, there, observers)
     assert torch.allclose(before[:, ~SEEN], after[:, ~SEEN], rtol=0, atol=1e-9)
     assert (before[:, SEEN] - after[:, SEEN]).abs().amax(0).min() > 1e-2
-    eye = observers[:, scene.EYE] @ scene.turned(71.0).T + (0.3, -0.8, 0.4)
-    axes = [observers[:, part] @ scene.turned(71.0).T for part in (scene.EYE_RIGHT, scene.EYE_UP)]
+    eye = observers[:, scene.EYE] @ scene.yaw_rotation(71.0).T + (0.3, -0.8, 0.4)
+    axes = [observers[:, part] @ scene.yaw_rotation(71.0).T for part in (scene.EYE_RIGHT, scene.EYE_UP)]
     with_it = logits(model, there, np.concatenate([eye, *axes], axis=-1))
     assert torch.allclose(before, with_it, rtol=0, atol=1e-9)
 
@@ -204,7 +204,7 @@ def test_it_learns_a_direction_in_either_frame():
     scenes, observers = scenes_of(2000, 11), observers_of(2000, 12)
     scenes = scene.objects(
         scenes[..., scene.CENTER],
-        scene.turned(np.random.default_rng(13).uniform(0, 360, (2000, 2))),
+        scene.yaw_rotation(np.random.default_rng(13).uniform(0, 360, (2000, 2))),
         scenes[..., scene.HALF],
         scene.kind(scenes),
     )

@@ -94,7 +94,7 @@ def test_ablations_change_one_thing():
     assert changed("ablation/one_round/3-8") == {"settings": {"rounds": 1}}
     assert changed("ablation/width16/21-30") == {"settings": {"width": 16}}
     assert list(CELLS["ablation/n3_only/3-8"].tests)[-1] == "discrimination/n3/test"
-    unrotated = named.named(list(CELLS["ablation/no_rotations/3-8"].tests)[-1])
+    unrotated = named.find(list(CELLS["ablation/no_rotations/3-8"].tests)[-1])
     assert (unrotated.task.object_range, unrotated.task.fixed.rotation) == ((3, 8), 0)
 
 

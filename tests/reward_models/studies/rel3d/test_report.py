@@ -25,7 +25,7 @@ def row(run: Run, answered: np.ndarray, **changes) -> RelationRow:
     """A row whose answers to the test samples are these."""
     from reward_models.measuring import relation_accuracy
 
-    measured = relation_accuracy.measured(np.where(answered == TEST.label, 1.0, -1.0), TEST, len(PREDICATES))
+    measured = relation_accuracy.measure(np.where(answered == TEST.label, 1.0, -1.0), TEST, len(PREDICATES))
     data = {
         "name": "scenes", "sha256": SHA, "rules": True, "predicates": list(PREDICATES), "fingerprints": {},
         "samples": {"train": 1000 if run.data == "full" else 100, "valid": 20, "test": len(TEST)},

@@ -60,7 +60,7 @@ def test_features_have_the_width_that_is_said():
 
 def turned(scenes, observers, degrees):
     """The whole world turned about the vertical through the room's middle."""
-    turn = torch.from_numpy(scene.turned(degrees))
+    turn = torch.from_numpy(scene.yaw_rotation(degrees))
     scenes, observers = scenes.clone(), observers.clone()
     for part in (CENTER, FRONT, UP):
         scenes[..., part] = scenes[..., part] @ turn.T
@@ -75,7 +75,7 @@ def test_the_way_in_each_frame_is_that_of_the_frame():
     scenes, observers = (torch.from_numpy(x.astype(np.float64)) for x in envs.scenes)
     before = relation_features.relation_features(scenes, observers)[:, :9]
     after = relation_features.relation_features(*turned(scenes, observers, 40.0))[:, :9]
-    turn = torch.from_numpy(scene.turned(40.0))
+    turn = torch.from_numpy(scene.yaw_rotation(40.0))
     assert torch.allclose(after[:, :3], before[:, :3] @ turn.T)
     assert torch.allclose(after[:, 3:], before[:, 3:])
     way = scenes[:, SUBJECT, CENTER] - scenes[:, OBJECT, CENTER]

@@ -14,9 +14,9 @@ from spatialsim_env.arrangements.datasets.named import (
     NAMES,
     PAPER,
     DataSetError,
+    find,
     generate,
     load,
-    named,
     sample,
     save,
     select,
@@ -43,14 +43,14 @@ def test_the_papers_sets_are_named():
     """Sections 2.2 and 2.3: 28 references with three splits, three ranges with five stages and two splits."""
     assert len(PAPER) == 28 * 3 + 3 * (5 + 2)
     assert NAMES[: len(PAPER)] == PAPER
-    assert {named(f"identification/n{n}/train").size for n in range(3, 31)} == {10_000}
-    assert {named(f"identification/n{n}/{split}").size for n in range(3, 31) for split in ("valid", "test")} == {5_000}
+    assert {find(f"identification/n{n}/train").size for n in range(3, 31)} == {10_000}
+    assert {find(f"identification/n{n}/{split}").size for n in range(3, 31) for split in ("valid", "test")} == {5_000}
     for low, high in ((3, 8), (9, 20), (21, 30)):
-        stages = [named(f"discrimination/{low}-{high}/stage{k}") for k in range(1, 6)]
+        stages = [find(f"discrimination/{low}-{high}/stage{k}") for k in range(1, 6)]
         assert [stage.size for stage in stages] == [100_000] * 5
         assert np.allclose([stage.task.max_rotation / np.pi for stage in stages], [0.1, 0.6, 1.1, 1.6, 2.0])
         for split in ("valid", "test"):
-            chosen = named(f"discrimination/{low}-{high}/{split}")
+            chosen = find(f"discrimination/{low}-{high}/{split}")
             assert chosen.size == 10_000
             assert chosen.task == Discrimination((low, high))
 
@@ -91,16 +91,16 @@ def test_manifest_says_what_was_made(tmp_path):
 def test_variants_have_the_objects_parts_and_sizes_of_the_papers_sets(kind, options):
     for name in PAPER:
         task, rest = name.split("/", maxsplit=1)
-        variant, plain = named(f"{task}-{kind}/{rest}"), named(name)
+        variant, plain = find(f"{task}-{kind}/{rest}"), find(name)
         assert variant.size == plain.size
         assert variant.task == replace(plain.task, **options)
 
 
 def test_sets_of_one_number_of_objects():
     for n in range(3, 31):
-        assert named(f"discrimination/n{n}/test") == datasets.NamedSet(Discrimination(n), 10_000)
+        assert find(f"discrimination/n{n}/test") == datasets.NamedSet(Discrimination(n), 10_000)
     for k, limit in enumerate(STAGES, start=1):
-        assert named(f"discrimination/n3/stage{k}") == datasets.NamedSet(Discrimination(3, limit), 100_000)
+        assert find(f"discrimination/n3/stage{k}") == datasets.NamedSet(Discrimination(3, limit), 100_000)
 
 
 def test_grids_give_one_part_of_the_similarity():
@@ -114,7 +114,7 @@ def test_grids_give_one_part_of_the_similarity():
     for part, values in points.items():
         for label, value in values:
             for kind, objects, task in bases:
-                found = named(f"{kind}-{part}/{objects}/{label}").task
+                found = find(f"{kind}-{part}/{objects}/{label}").task
                 assert found.fixed.names == (part,)
                 assert getattr(found.fixed, part) == pytest.approx(value)
                 assert replace(found, fixed=Fixed()) == task
@@ -138,7 +138,7 @@ def test_names_of_tasks():
 
 def test_a_set_is_what_its_task_draws_from_the_stream_of_its_name():
     for name in SMALL:
-        task = named(name).task
+        task = find(name).task
         stream = np.random.default_rng([5, zlib.crc32(name.encode())])
         assert np.array_equal(sample(name, 5, 30).target, task.sample(30, stream).target)
 

@@ -166,7 +166,7 @@ def test_the_share_in_a_cavity_of_boxes_with_the_same_axes_is_a_product(seed):
     rng = np.random.default_rng(seed)
     yaw, center = rng.uniform(-180, 180), rng.integers(-3, 4, 3) * 0.114
     half = rng.integers(1, 4, 3) * 0.114  # the cavity's half sizes are 0.228, 0.228, 0.176
-    turn = scene.turned(yaw)
+    turn = scene.yaw_rotation(yaw)
     subject = thing(turn @ center + [0, 0, 0.224], half, yaw=yaw)
     container = thing([0, 0, 0.2], (0.3, 0.3, 0.2), "container", yaw=yaw)
     cavity = np.array([0.228, 0.228, 0.176])

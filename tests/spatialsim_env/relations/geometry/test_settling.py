@@ -15,7 +15,7 @@ KIND = {name: index for index, name in enumerate(scene.KIND_NAMES)}
 
 
 def _scene(first, second):
-    return np.stack([scene.objects(c, scene.turned(d), h, KIND[k]) for c, d, h, k in (first, second)])[None]
+    return np.stack([scene.objects(c, scene.yaw_rotation(d), h, KIND[k]) for c, d, h, k in (first, second)])[None]
 
 
 TABLE = ((0.0, 0.0, 0.4), 0, (0.5, 0.7, 0.4), "table")
@@ -77,9 +77,9 @@ def test_shape_of_flies_is_checked():
 
 def test_lifted_scenes_have_nothing_below_the_floor():
     one = _scene(((0.0, 0.0, 0.05), 0, (0.1, 0.1, 0.1), "block"), ((1.0, 0.0, 0.2), 0, (0.1, 0.1, 0.1), "block"))
-    up = settling.lifted(one)
+    up = settling.lift(one)
     np.testing.assert_allclose(up[0, :, scene.CENTER][:, 2], [0.1, 0.25])
-    np.testing.assert_array_equal(settling.lifted(up), up)
+    np.testing.assert_array_equal(settling.lift(up), up)
 
 
 def test_missing_mujoco_is_named(monkeypatch):

@@ -12,7 +12,7 @@ from spatialsim_env.relations.geometry import solid_files
 
 SCENE = scene.objects(
     [[0, 0, 1], [2, 0, 0.5]],
-    scene.turned([90, 0]),
+    scene.yaw_rotation([90, 0]),
     [[1, 2, 0.5], [0.5, 0.5, 0.5]],
     [0, scene.KIND_NAMES.index("table")],
 )

@@ -12,22 +12,22 @@ from spatialsim_env.relations.scene import SceneError
 
 
 def _block(center, half=(0.5, 0.5, 0.5), degrees=0.0, kind=0):
-    return scene.objects(center, scene.turned(degrees), half, kind)
+    return scene.objects(center, scene.yaw_rotation(degrees), half, kind)
 
 
 def _scenes(n, seed):
     rng = np.random.default_rng(seed)
     which = rng.integers(0, len(categories.NAMES), (n, 2))
-    half = categories.drawn_sizes(which, rng) / 2
+    half = categories.draw_sizes(which, rng) / 2
     center = rng.uniform((-1.5, -1.5, 0), (1.5, 1.5, 1.5), (n, 2, 3)) + half * [0, 0, 1]
-    return scene.objects(center, scene.turned(rng.uniform(0, 360, (n, 2))), half, categories.KIND[which])
+    return scene.objects(center, scene.yaw_rotation(rng.uniform(0, 360, (n, 2))), half, categories.KIND[which])
 
 
 def _placed(scenes, seed, frontal=False):
     rng = np.random.default_rng(seed)
     directions = views.angles(len(scenes), frontal, rng)
     points = scene.corners(scenes).reshape(len(scenes), 16, 3)
-    return views.placed(points, directions, rng.uniform(*views.FILLED, directions.shape[:2])), directions
+    return views.place_observers(points, directions, rng.uniform(*views.FILLED, directions.shape[:2])), directions
 
 
 def test_boxes_of_a_cube_on_the_axis():
@@ -100,7 +100,7 @@ def test_observers_stand_above_the_floor_and_look_from_their_direction():
 
 def test_shares_of_the_picture_are_checked():
     with pytest.raises(SceneError, match="filled"):
-        views.placed(np.zeros((1, 16, 3)), np.zeros((1, 1, 2)), [[0.0]])
+        views.place_observers(np.zeros((1, 16, 3)), np.zeros((1, 1, 2)), [[0.0]])
 
 
 def test_visible_shares():

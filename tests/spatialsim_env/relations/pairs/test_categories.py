@@ -22,7 +22,7 @@ def test_sizes_are_ranges_that_fit_in_the_room():
 
 def test_drawn_sizes_lie_in_their_ranges():
     which = np.tile(np.arange(len(categories.NAMES)), 50)
-    sizes = categories.drawn_sizes(which, np.random.default_rng(0))
+    sizes = categories.draw_sizes(which, np.random.default_rng(0))
     assert (sizes >= categories.LOW[which]).all()
     assert (sizes <= categories.HIGH[which]).all()
 

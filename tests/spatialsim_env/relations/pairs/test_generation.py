@@ -109,7 +109,7 @@ def test_names_of_pictures_follow_the_first_member(folder, pairs):
 
 
 def test_files_read_back_as_what_was_made(folder, pairs):
-    split, made = published.load(folder), scene_sets.published(pairs, "c_0.9_c_0.1")
+    split, made = published.load(folder), scene_sets.to_split(pairs, "c_0.9_c_0.1")
     assert split.problems == ()
     assert split.objects == categories.NAMES
     for name in published.SPLITS:

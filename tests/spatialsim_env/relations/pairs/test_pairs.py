@@ -52,7 +52,7 @@ def test_one_object_has_moved_along_one_axis(predicate):
     _, made, _ = _made(predicate)
     rows, (before, after) = np.arange(len(made)), np.moveaxis(made.scenes, 1, 0)
     np.testing.assert_array_equal(after[rows, 1 - made.mover], before[rows, 1 - made.mover])
-    np.testing.assert_allclose(pairs.moved(before, made.mover, made.axis, made.amount), after, atol=1e-12)
+    np.testing.assert_allclose(pairs.move(before, made.mover, made.axis, made.amount), after, atol=1e-12)
     for columns in (scene.HALF, scene.KIND):
         np.testing.assert_array_equal(after[..., columns], before[..., columns])
     shifts = made.axis < 3
@@ -70,7 +70,7 @@ def test_the_margin_flips_where_it_says(predicate):
     assert (np.abs(made.flip) < np.abs(made.amount)).all()
     assert (np.sign(made.flip) == sign).all()
     for away, expected in ((-1e-5, True), (1e-5, False)):
-        at = pairs.moved(made.scenes[:, 0], made.mover, made.axis, made.flip + sign * away)
+        at = pairs.move(made.scenes[:, 0], made.mover, made.axis, made.flip + sign * away)
         holds = pairs.margin(predicate, at, made.observers, "most") >= 0
         assert (holds == expected).all()
 
@@ -91,7 +91,7 @@ def test_everything_is_in_the_room_and_nothing_penetrates(predicate):
 def test_what_does_not_fly_is_supported(predicate):
     _, made, _ = _made(predicate)
     flies = categories.FLIES[np.stack([made.subject, made.object], -1)]
-    before, after = (pairs.supported(made.scenes[:, member], flies).all(axis=1) for member in range(2))
+    before, after = (pairs.is_supported(made.scenes[:, member], flies).all(axis=1) for member in range(2))
     np.testing.assert_array_equal(made.held, ~after)
     assert before.all()
     low = boxes.bottom(made.scenes[:, 0].reshape(-1, 19)).reshape(-1, 2)
@@ -102,7 +102,7 @@ def test_what_does_not_fly_is_supported(predicate):
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_unrelated_predicates_keep_their_truth(predicate):
     _, made, _ = _made(predicate)
-    related = pairs.related(predicate)
+    related = pairs.relatives(predicate)
     changed = np.zeros((len(made), len(PREDICATES)), bool)
     for view in range(made.observers.shape[1]):
         first, second = (predicates.holds(made.scenes[:, m], made.observers[:, view]) for m in range(2))
@@ -122,33 +122,33 @@ def test_everything_is_in_every_picture(predicate):
 
 def test_related_contains_the_predicate_and_frames_do_not_mix():
     for name in PREDICATES:
-        related = {PREDICATES[i] for i in np.flatnonzero(pairs.related(name))}
+        related = {PREDICATES[i] for i in np.flatnonzero(pairs.relatives(name))}
         assert name in related
         if frame(name) != "none":
             assert {frame(other) for other in related} == {frame(name)}
 
 
 def _scene():
-    first = scene.objects((0.5, 0.0, 0.2), scene.turned(30), (0.3, 0.1, 0.2), 0)
-    return np.stack([first, scene.objects((-0.5, 0.0, 0.2), scene.turned(0), (0.2, 0.2, 0.2), 0)])[None]
+    first = scene.objects((0.5, 0.0, 0.2), scene.yaw_rotation(30), (0.3, 0.1, 0.2), 0)
+    return np.stack([first, scene.objects((-0.5, 0.0, 0.2), scene.yaw_rotation(0), (0.2, 0.2, 0.2), 0)])[None]
 
 
 @pytest.mark.parametrize(("axis", "step"), [(0, (0.1, 0, 0)), (1, (0, 0.1, 0)), (2, (0, 0, 0.1))])
 def test_shifts(axis, step):
-    after = pairs.moved(_scene(), np.array([SUBJECT]), np.array([axis]), np.array([0.1]))
+    after = pairs.move(_scene(), np.array([SUBJECT]), np.array([axis]), np.array([0.1]))
     np.testing.assert_allclose(after[0, SUBJECT, scene.CENTER], np.add((0.5, 0.0, 0.2), step))
     np.testing.assert_array_equal(after[0, OBJECT], _scene()[0, OBJECT])
 
 
 def test_turn_about_up_adds_to_the_yaw():
-    after = pairs.moved(_scene(), np.array([SUBJECT]), np.array([5]), np.radians([40]))
-    np.testing.assert_allclose(scene.rotation(after[0, SUBJECT]), scene.turned(70), atol=1e-12)
+    after = pairs.move(_scene(), np.array([SUBJECT]), np.array([5]), np.radians([40]))
+    np.testing.assert_allclose(scene.rotation(after[0, SUBJECT]), scene.yaw_rotation(70), atol=1e-12)
 
 
 def test_turns_are_right_handed():
     """A quarter turn about front takes left to up; about left, up to front."""
-    about_front = pairs.moved(_scene(), np.array([0]), np.array([3]), np.array([np.pi / 2]))[0, 0]
-    about_left = pairs.moved(_scene(), np.array([0]), np.array([4]), np.array([np.pi / 2]))[0, 0]
+    about_front = pairs.move(_scene(), np.array([0]), np.array([3]), np.array([np.pi / 2]))[0, 0]
+    about_left = pairs.move(_scene(), np.array([0]), np.array([4]), np.array([np.pi / 2]))[0, 0]
     old = scene.rotation(_scene()[0, 0])
     np.testing.assert_allclose(scene.rotation(about_front)[:, 1], old[:, 2], atol=1e-12)
     np.testing.assert_allclose(scene.rotation(about_left)[:, 2], old[:, 0], atol=1e-12)
@@ -157,30 +157,30 @@ def test_turns_are_right_handed():
 @settings(max_examples=50, deadline=None)
 @given(axis=st.integers(0, 5), amount=st.floats(-3, 3), mover=st.integers(0, 1))
 def test_going_back_undoes_a_movement(axis, amount, mover):
-    there = pairs.moved(_scene(), np.array([mover]), np.array([axis]), np.array([amount]))
+    there = pairs.move(_scene(), np.array([mover]), np.array([axis]), np.array([amount]))
     scene.validate(there)
-    back = pairs.moved(there, np.array([mover]), np.array([axis]), np.array([-amount]))
+    back = pairs.move(there, np.array([mover]), np.array([axis]), np.array([-amount]))
     np.testing.assert_allclose(back, _scene(), atol=1e-12)
 
 
 def test_support():
-    table = scene.objects((0, 0, 0.4), scene.turned(0), (0.5, 0.5, 0.4), scene.KIND_NAMES.index("table"))
+    table = scene.objects((0, 0, 0.4), scene.yaw_rotation(0), (0.5, 0.5, 0.4), scene.KIND_NAMES.index("table"))
 
     def block(center):
-        return scene.objects(center, scene.turned(0), (0.1, 0.1, 0.1), 0)
+        return scene.objects(center, scene.yaw_rotation(0), (0.1, 0.1, 0.1), 0)
 
     rows = [block((0, 0, 0.9)), block((0, 0, 1.0)), block((0.58, 0, 0.9)), block((2, 0, 0.1)), block((0.61, 0, 0.5))]
     scenes = np.stack([np.stack([row, table]) for row in rows])
     expected = [True, False, False, True, False]  # on it, above it, mostly beyond its edge, on the floor, at its side
-    found = pairs.supported(scenes, np.zeros((5, 2), bool))
+    found = pairs.is_supported(scenes, np.zeros((5, 2), bool))
     assert found[:, SUBJECT].tolist() == expected
     assert found[:, OBJECT].all()
-    assert pairs.supported(scenes, np.ones((5, 2), bool)).all()
+    assert pairs.is_supported(scenes, np.ones((5, 2), bool)).all()
 
 
 def test_what_is_tilted_needs_something_to_lean_on():
     """A plank 20 degrees from upright with an edge on the floor, before a wall that it touches or not."""
-    wall = scene.objects((0.55, 0, 1.0), scene.turned(0), (0.05, 1.0, 1.0), 0)
+    wall = scene.objects((0.55, 0, 1.0), scene.yaw_rotation(0), (0.05, 1.0, 1.0), 0)
     tilt = np.radians(20)
     half = np.array([0.02, 0.2, 0.6])
     axes = np.array([[np.cos(tilt), 0, np.sin(tilt)], [0, 1, 0], [-np.sin(tilt), 0, np.cos(tilt)]])
@@ -188,13 +188,13 @@ def test_what_is_tilted_needs_something_to_lean_on():
     scenes = np.stack(
         [np.stack([scene.objects((0.5 - reach - gap, 0, height), axes, half, 0), wall]) for gap in (0, 0.3)]
     )
-    assert pairs.supported(scenes, np.zeros((2, 2), bool)).tolist() == [[True, True], [False, True]]
+    assert pairs.is_supported(scenes, np.zeros((2, 2), bool)).tolist() == [[True, True], [False, True]]
 
 
 def test_a_scene_that_nothing_can_falsify_gives_no_pair():
     """Two fixed things that fill the room leave no way to be anything but near."""
     big = (scene.ROOM[0] / 2 - 0.01, scene.ROOM[1] - 0.01, scene.ROOM[2] / 2 - 0.01)
-    one = np.stack([scene.objects((x, 0, scene.ROOM[2] / 2), scene.turned(0), big, 0) for x in (-1.5, 1.5)])[None]
+    one = np.stack([scene.objects((x, 0, scene.ROOM[2] / 2), scene.yaw_rotation(0), big, 0) for x in (-1.5, 1.5)])[None]
     rows, made = pairs.contrast(
         "near", one, np.ones((1, 2), bool), np.zeros((1, 1, 9)), DEMANDS, np.random.default_rng(0)
     )

@@ -31,7 +31,7 @@ def rotation(yaw=0.0, pitch=0.0, roll=0.0) -> np.ndarray:
     p, r = np.radians(pitch), np.radians(roll)
     about_left = np.array([[np.cos(p), 0, np.sin(p)], [0, 1, 0], [-np.sin(p), 0, np.cos(p)]])
     about_front = np.array([[1, 0, 0], [0, np.cos(r), -np.sin(r)], [0, np.sin(r), np.cos(r)]])
-    return scene.turned(yaw) @ about_left @ about_front
+    return scene.yaw_rotation(yaw) @ about_left @ about_front
 
 
 def thing(center, half=0.1, kind="block", yaw=0.0, pitch=0.0, roll=0.0) -> np.ndarray:
@@ -342,7 +342,7 @@ def own(quarter) -> list[Case]:
     turns = [(ahead, aside, margin, yaw) for yaw in (0, 90, -37) for ahead, aside, margin in OWN]
     cases = []
     for ahead, aside, margin, yaw in turns:
-        x, y, _ = scene.turned(yaw + quarter) @ [ahead, aside, 0]
+        x, y, _ = scene.yaw_rotation(yaw + quarter) @ [ahead, aside, 0]
         cases.append(Case(thing([x, y, 0.7]), thing([0, 0, 0.1], yaw=yaw), margin))
     return cases
 
@@ -352,7 +352,7 @@ def seen(quarter) -> list[Case]:
     cases = []
     for observer, right in ((Y_OBSERVER, 0), (X_OBSERVER, 90)):
         for ahead, aside, margin in SEEN:
-            x, y, _ = scene.turned(right + quarter) @ [ahead, aside, 0]
+            x, y, _ = scene.yaw_rotation(right + quarter) @ [ahead, aside, 0]
             cases.append(Case(thing([x, y, 0.3]), thing([0, 0, 0.1], yaw=70), margin, observer))
     return cases
 

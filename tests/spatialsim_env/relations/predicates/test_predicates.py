@@ -87,7 +87,7 @@ def test_every_pair_of_shapes_has_finite_margins():
     for offset in ([0, 0, 0], [0.1, 0.05, 0], [0, 0, 0.2], [0, 0, 0.5], [1, 1, 1]):
         for yaw in (0, 30):
             subjects = scene.objects(
-                np.broadcast_to(offset, (len(first), 3)), np.broadcast_to(scene.turned(yaw), (len(first), 3, 3)),
+                np.broadcast_to(offset, (len(first), 3)), np.broadcast_to(scene.yaw_rotation(yaw), (len(first), 3, 3)),
                 np.full((len(first), 3), 0.1), first,
             )  # fmt: skip
             things = scene.objects(

@@ -80,8 +80,8 @@ def test_pairs_differ_in_state_and_label_alone(small):
         for number in range(len(samples) // 2):
             rows = np.flatnonzero(samples.pair == number)
             assert sorted(samples.label[rows]) == [False, True]
-            assert len({records.parsed_name(samples.rgb[row])[::2] for row in rows}) == 1
-            assert len({records.parsed_name(samples.rgb[row])[1] for row in rows}) == 2
+            assert len({records.parse_name(samples.rgb[row])[::2] for row in rows}) == 1
+            assert len({records.parse_name(samples.rgb[row])[1] for row in rows}) == 2
 
 
 def test_groups_are_predicate_subject_object(small):
@@ -126,8 +126,8 @@ def test_odd_records_are_named_and_the_others_are_read():
     assert len(split.train) == 26 - sum(LEFT_OUT.values())
     assert split.train.pair.tolist() == [0, 0, -1, -1, -1, 1, 1, -1, -1, 2, 2, -1, 3, 3]
     assert (len(split.valid), len(split.test)) == (6, 6)
-    assert all(problem.kept == (problem.kind in KEPT) for problem in split.problems)
-    assert [problem.index for problem in split.problems if not problem.kept] == list(range(14, 26))
+    assert all(problem.is_kept == (problem.kind in KEPT) for problem in split.problems)
+    assert [problem.index for problem in split.problems if not problem.is_kept] == list(range(14, 26))
     texts = [str(problem) for problem in split.problems]
     assert "train[15]: unknown predicate: 'onto' is not in the file's list (names count to the last space)" in texts
     assert "train[0]: zero-size box: subject's box has width 0 and height 129" in texts
@@ -207,7 +207,7 @@ def test_no_value_anywhere_makes_the_loader_fail(tmp_path_factory, data):
         place.append(data.draw(st.sampled_from(sorted(holder))))
     content["train"][5] = _broken(record, tuple(place), data.draw(json_values))
     split = published.load(written(tmp_path_factory.mktemp("any"), content))
-    left_out = [problem for problem in split.problems if not problem.kept]
+    left_out = [problem for problem in split.problems if not problem.is_kept]
     assert len(split.train) == 16 - len(left_out)
     assert all(problem.index == 5 for problem in left_out)
 
@@ -308,12 +308,12 @@ def test_slicing_keeps_meaning(small):
 
 
 def test_concatenated(small):
-    both = published.concatenated([small.train, small.valid[1:]])
+    both = published.concatenate([small.train, small.valid[1:]])
     assert len(both) == 21
     assert both.pair.tolist() == [*np.repeat(range(8), 2), 8, 9, 9, 10, 10]
     assert both.cameras == small.train.cameras + small.valid.cameras[1:]
     with pytest.raises(published.RelationDataError, match="other extras"):
-        published.concatenated([small.train, replace(small.train, extra={"axis": np.zeros(16)})])
+        published.concatenate([small.train, replace(small.train, extra={"axis": np.zeros(16)})])
 
 
 def test_columns_of_other_lengths_are_refused(small):
@@ -344,7 +344,7 @@ def ours(n: int, seed: int = 0, split: str = "train") -> published.Samples:
     rng = np.random.default_rng(seed)
     scenes = scene.objects(
         rng.uniform(-2, 2, (n, 2, 3)),
-        scene.turned(rng.uniform(0, 360, (n, 2))),
+        scene.yaw_rotation(rng.uniform(0, 360, (n, 2))),
         rng.uniform(0.1, 1, (n, 2, 3)),
         rng.integers(7, size=(n, 2)),
     )
@@ -430,8 +430,8 @@ def test_members_of_cut_pairs_are_written_without_one(tmp_path):
 def test_names_of_pictures():
     name = records.picture_name("on - top", "Cup_1", "Desk _2", "finalState2", 11)
     assert name == "on - top - Cup_1 - Desk _2 - finalState2 cam11 rgb.png"
-    assert records.parsed_name("some/folder/" + name) == ("on - top - Cup_1 - Desk _2", "finalState2", 11)
-    assert records.parsed_name("on - Cup - Desk cam1 rgb.png") is None
+    assert records.parse_name("some/folder/" + name) == ("on - top - Cup_1 - Desk _2", "finalState2", 11)
+    assert records.parse_name("on - Cup - Desk cam1 rgb.png") is None
     with pytest.raises(records.RelationDataError, match="state is 'before'"):
         records.picture_name("on", "a", "b", "before", 0)
 

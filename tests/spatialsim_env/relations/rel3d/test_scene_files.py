@@ -12,7 +12,7 @@ import pytest
 
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.rel3d import published, scene_files, vectors
-from spatialsim_env.relations.rel3d.records import RelationDataError, parsed_name
+from spatialsim_env.relations.rel3d.records import RelationDataError, parse_name
 
 FOLDER = Path(__file__).parents[3] / "data" / "rel3d"
 SHAPES = FOLDER / "shapes"
@@ -44,7 +44,7 @@ def test_what_is_read_and_what_is_reported():
         "assignments-contrastive.csv row 6: 1 columns; accepted are at least 4",
         "assignments-contrastive.csv row 7: transforms shear in finalState",
     ]
-    assert [problem.kept for problem in problems] == [False] * 6 + [True]
+    assert [problem.is_kept for problem in problems] == [False] * 6 + [True]
     assert len(scene_files.read_annotations(FOLDER / scene_files.CSV_NAMES[0])[0]) == 2
 
 
@@ -121,7 +121,7 @@ def test_pictures_of_full_json_name_their_scenes(annotations):
 
 def test_names_of_samples_name_their_scenes(annotations):
     name = "data/20200223/on - Box_b1 - Table_t1 - finalState cam3 rgb.png"
-    assert parsed_name(name)[0] in annotations
+    assert parse_name(name)[0] in annotations
 
 
 def test_scenes_of_published_samples_by_hand():

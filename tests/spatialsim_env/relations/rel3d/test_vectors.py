@@ -77,7 +77,7 @@ def test_what_an_observer_in_the_room_sees():
 
 def test_relative_vector_by_hand():
     """The subject's front is y and its left -x; the object is turned a quarter further."""
-    objects = scene.objects([[0, 0, 1], [3, 4, 1.5]], scene.turned([90, 180]), [[1, 2, 3], [4, 5, 6]], [0, 0])
+    objects = scene.objects([[0, 0, 1], [3, 4, 1.5]], scene.yaw_rotation([90, 180]), [[1, 2, 3], [4, 5, 6]], [0, 0])
     assert np.allclose(vectors.aligned_relative(objects[None]), [4, -3, 0.5, 90, 0, 0, 2, 4, 6, 8, 10, 12])
 
 
@@ -134,11 +134,11 @@ def test_numbers_come_back():
 
 def test_encodings_by_hand():
     row = np.array([[1, 2, 3, 90, 0, 180, 7, 8, 9, 10, 11, 12]], float)
-    assert np.allclose(vectors.encoded(row, "aligned_relative"), row)
-    sines = vectors.encoded(row, "aligned_relative", "sincos")
+    assert np.allclose(vectors.encode(row, "aligned_relative"), row)
+    sines = vectors.encode(row, "aligned_relative", "sincos")
     assert np.allclose(sines, [[1, 2, 3, 1, 0, 0, 0, 1, -1, 7, 8, 9, 10, 11, 12]])
     row[0, 3:6] = 90, 0, 0
-    columns = vectors.encoded(row, "aligned_relative", "6d")
+    columns = vectors.encode(row, "aligned_relative", "6d")
     assert np.allclose(columns, [[1, 2, 3, 0, 1, 0, -1, 0, 0, 7, 8, 9, 10, 11, 12]])
 
 
@@ -150,7 +150,7 @@ def test_widths(name, widths):
     rows = vectors.all_of(scenes, observers)[name]
     for encoding, width in zip(("degrees", "sincos", "6d"), (widths[0], widths[1], widths[1]), strict=True):
         assert vectors.encoded_width(name, encoding) == width
-        assert vectors.encoded(rows, name, encoding).shape == (8, width)
+        assert vectors.encode(rows, name, encoding).shape == (8, width)
 
 
 def _relative(turn: np.ndarray) -> np.ndarray:
@@ -164,7 +164,7 @@ def test_continuity_across_the_wrap_and_the_lock(axis, degrees):
     assert np.abs(before - past).max() > 170
     step = {
         encoding: np.abs(
-            vectors.encoded(before, "aligned_relative", encoding) - vectors.encoded(past, "aligned_relative", encoding)
+            vectors.encode(before, "aligned_relative", encoding) - vectors.encode(past, "aligned_relative", encoding)
         ).max()
         for encoding in ("sincos", "6d")
     }
@@ -176,6 +176,6 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"have shape \(2, 12\); accepted is \(B, 18\)"):
         vectors.from_aligned_absolute(np.zeros((2, 12)))
     with pytest.raises(ValueError, match="encoding is 'quaternion'; accepted are degrees, sincos, 6d"):
-        vectors.encoded(np.zeros((1, 18)), "aligned_absolute", "quaternion")
+        vectors.encode(np.zeros((1, 18)), "aligned_absolute", "quaternion")
     with pytest.raises(ValueError, match="vector is 'aligned'"):
         vectors.encoded_width("aligned", "6d")

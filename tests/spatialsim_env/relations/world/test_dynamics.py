@@ -106,7 +106,7 @@ def test_a_subject_slides_along_what_it_is_pushed_onto():
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_push_onto_a_slanted_face_goes_on_along_it(sign):
     """Faces at 45 degrees: of a push of d along x, its part along the face is left, d / 2 along x and along y."""
-    turn = scene.turned(sign * 45.0)
+    turn = scene.yaw_rotation(sign * 45.0)
     middle = -(0.1 + 0.3) * turn[:, 0] + (0, 0, 1)  # face to face
     scenes = pair((middle, (0.1, 0.1, 0.1), "block", turn), ((0, 0, 1), (0.3, 0.3, 0.3), "block", turn))
     moved = place(act(scenes, 1, 0, 0, 0, 0, 0)) - middle
