@@ -124,7 +124,7 @@ class RowProblem:
     file: str
     row: int  # from 0
     text: str
-    kept: bool = False  # whether its annotation is among those read
+    is_kept: bool = False  # its annotation is among those read
 
     def __str__(self) -> str:
         return f"{self.file} row {self.row}: {self.text}"
@@ -173,7 +173,7 @@ def read_annotations(
             seen.add(tuple(columns))
             annotations.append(annotation)
             if sheared := [state for state, transforms in annotation.transforms.items() if _shears(transforms)]:
-                problems.append(RowProblem(path.name, row, f"transforms shear in {', '.join(sheared)}", kept=True))
+                problems.append(RowProblem(path.name, row, f"transforms shear in {', '.join(sheared)}", is_kept=True))
     return annotations, problems
 
 
