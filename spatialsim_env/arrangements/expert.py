@@ -15,7 +15,7 @@ those it tries.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -35,6 +35,17 @@ _TURNED, _FREE, _FIXED = range(3)  # orientations count and can be changed; do n
 _X, _Y = POSITION.start, POSITION.start + 1
 _OUTSIDE = 1e6  # actions that a unit outside the arena is worth
 _compiled = njit(cache=True, error_model="numpy")
+
+
+class _Rules(NamedTuple):
+    """What one action does and how near is near enough, as numbers for the kernels."""
+
+    turning: int  # _TURNED, _FREE or _FIXED
+    mode: int  # index in MODES
+    max_move: float  # units
+    max_turn: float  # radians, 0 if objects cannot be turned
+    reach: float  # units
+    turn_reach: float  # radians
 
 
 @dataclass(frozen=True)
@@ -91,13 +102,20 @@ class Expert:
                 )
         known = self._known(achieved, desired)
         ways, left = np.zeros((*achieved.shape[:2], 3)), np.zeros(len(achieved), np.int64)
-        tolerances = self.criterion.tolerances
-        _plan(
-            achieved.astype(np.float64), desired.astype(np.float64), known.status == OK, known.matching, known.scale,
-            known.angle, self._turning, MODES.index(self.dynamics.mode), MAX_MOVE[self.dynamics.mode],
-            self.dynamics.max_turn, REACH * tolerances.position, REACH * tolerances.orientation, ways, left,
-        )  # fmt: skip
+        scenes = achieved.astype(np.float64), desired.astype(np.float64)
+        _plan_pairs(*scenes, np.flatnonzero(known.status == OK), tuple(known), tuple(self._rules()), ways, left)
         return ways, left
+
+    def _rules(self) -> _Rules:
+        mode, tolerances = self.dynamics.mode, self.criterion.tolerances
+        return _Rules(
+            turning=self._turning,
+            mode=MODES.index(mode),
+            max_move=MAX_MOVE[mode],
+            max_turn=self.dynamics.max_turn,
+            reach=REACH * tolerances.position,
+            turn_reach=REACH * tolerances.orientation,
+        )
 
     @property
     def _turning(self) -> int:
@@ -149,41 +167,48 @@ class Expert:
 
 
 @_compiled
-def _plan(
-    achieved: Any, desired: Any, known: Any, matching: Any, scale: Any, angle: Any,
-    turning: int, mode: int, max_move: float, max_turn: float, reach: float, turn_reach: float, ways: Any, left: Any,
-) -> None:  # fmt: skip
-    """The way of each object under the angle and translation that need the fewest actions, pair by pair."""
-    for b in range(achieved.shape[0]):
-        if not known[b]:
-            continue
-        rows = np.flatnonzero(matching[b] >= 0)
-        m = len(rows)
-        here, goal, turned = np.empty((m, 2)), np.empty((m, 2)), np.empty(m)
-        for k in range(m):
-            a, g = achieved[b, rows[k]], desired[b, matching[b, rows[k]]]
-            here[k, 0], here[k, 1], goal[k, 0], goal[k, 1] = a[_X], a[_Y], scale[b] * g[_X], scale[b] * g[_Y]
-            turned[k] = a[ORIENTATION] - g[ORIENTATION]
-        way, best, fewest = np.zeros((m, 3)), np.zeros((m, 3)), np.inf
-        for theta in _angles(turned, angle[b], turning):
-            cosine, sine = np.cos(theta), np.sin(theta)
-            for k in range(m):
-                way[k, 0] = cosine * goal[k, 0] - sine * goal[k, 1] - here[k, 0]
-                way[k, 1] = sine * goal[k, 0] + cosine * goal[k, 1] - here[k, 1]
-                turn = theta - turned[k] if turning == _TURNED else 0.0
-                way[k, 2] = turn - TURN * np.floor(turn / TURN + 0.5)
-            if mode == _MOVE_ALL:
-                actions = _together(here, way, max_move, max_turn)
-            elif mode == _PICK_PLACE:
-                actions = _one_by_one(here, way, max_move, max_turn)
-            else:
-                actions = _in_steps(here, way, max_move, max_turn, reach, turn_reach, fewest)
-            if actions < fewest:
-                fewest, best[:] = actions, way
+def _plan_pairs(achieved: Any, desired: Any, pairs: Any, known: Any, rules: Any, ways: Any, left: Any) -> None:
+    """Write the ways and the number of actions of these pairs; ``known`` and ``rules`` are fields of their types."""
+    known, rules = Alignment(*known), _Rules(*rules)
+    for b in pairs:
+        rows = np.flatnonzero(known.matching[b] >= 0)
+        a, g = achieved[b][rows], desired[b][known.matching[b][rows]]
+        fewest, best = _plan(a, g, known.scale[b], known.angle[b], rules)
         if fewest < np.inf:
             left[b] = int(fewest % _OUTSIDE)
-            for k in range(m):
+            for k in range(len(rows)):
                 ways[b, rows[k]] = best[k]
+
+
+@_compiled
+def _plan(a: Any, g: Any, scale: float, angle: float, rules: Any) -> Any:
+    """Fewest actions for matched objects over all angles and translations, and the way of each object, (m, 3).
+
+    With p object k's position, q that of its goal, s the scale, and R the turn by the angle that is tried, its way is
+    s R q + t - p; each mode of acting chooses its own translation t.
+    """
+    m = len(a)
+    here, goal, turned = np.empty((m, 2)), np.empty((m, 2)), np.empty(m)
+    for k in range(m):
+        here[k, 0], here[k, 1], goal[k, 0], goal[k, 1] = a[k, _X], a[k, _Y], scale * g[k, _X], scale * g[k, _Y]
+        turned[k] = a[k, ORIENTATION] - g[k, ORIENTATION]
+    way, best, fewest = np.zeros((m, 3)), np.zeros((m, 3)), np.inf
+    for theta in _angles(turned, angle, rules.turning):
+        cosine, sine = np.cos(theta), np.sin(theta)
+        for k in range(m):
+            way[k, 0] = cosine * goal[k, 0] - sine * goal[k, 1] - here[k, 0]
+            way[k, 1] = sine * goal[k, 0] + cosine * goal[k, 1] - here[k, 1]
+            turn = theta - turned[k] if rules.turning == _TURNED else 0.0
+            way[k, 2] = turn - TURN * np.floor(turn / TURN + 0.5)
+        if rules.mode == _MOVE_ALL:
+            actions = _together(here, way, rules)
+        elif rules.mode == _PICK_PLACE:
+            actions = _one_by_one(here, way, rules)
+        else:
+            actions = _in_steps(here, way, rules, fewest)
+        if actions < fewest:
+            fewest, best[:] = actions, way
+    return fewest, best
 
 
 @_compiled
@@ -213,7 +238,7 @@ def _inside(here: Any, way: Any, axis: int, shift: float) -> Any:
 
 
 @_compiled
-def _together(here: Any, way: Any, max_move: float, max_turn: float) -> float:
+def _together(here: Any, way: Any, rules: Any) -> float:
     """Actions when every action serves all objects; shifts the ways so that the longest is least."""
     most = 0.0
     outside = 0.0
@@ -222,14 +247,14 @@ def _together(here: Any, way: Any, max_move: float, max_turn: float) -> float:
         outside += beyond
         for k in range(len(way)):
             way[k, axis] += shift
-            most = max(most, _actions(way[k, axis], max_move))
+            most = max(most, _actions(way[k, axis], rules.max_move))
     for k in range(len(way)):
-        most = max(most, _actions(way[k, 2], max_turn))
+        most = max(most, _actions(way[k, 2], rules.max_turn))
     return most + np.ceil(outside) * _OUTSIDE
 
 
 @_compiled
-def _one_by_one(here: Any, way: Any, max_move: float, max_turn: float) -> float:
+def _one_by_one(here: Any, way: Any, rules: Any) -> float:
     """Actions when each serves one object, in all coordinates; shifts the ways so that some object may stay."""
     m = len(way)
     fewest, chosen = np.inf, (0.0, 0.0)
@@ -242,8 +267,8 @@ def _one_by_one(here: Any, way: Any, max_move: float, max_turn: float) -> float:
         y, beyond_y = _inside(here, way, 1, wanted[1])
         total = np.ceil(beyond_x + beyond_y) * _OUTSIDE
         for k in range(m):
-            move = max(_actions(way[k, 0] + x, max_move), _actions(way[k, 1] + y, max_move))
-            total += max(move, _actions(way[k, 2], max_turn))
+            move = max(_actions(way[k, 0] + x, rules.max_move), _actions(way[k, 1] + y, rules.max_move))
+            total += max(move, _actions(way[k, 2], rules.max_turn))
         if total < fewest:
             fewest, chosen = total, (x, y)
     way[:, 0] += chosen[0]
@@ -252,16 +277,14 @@ def _one_by_one(here: Any, way: Any, max_move: float, max_turn: float) -> float:
 
 
 @_compiled
-def _in_steps(
-    here: Any, way: Any, unit: float, max_turn: float, reach: float, turn_reach: float, fewest: float
-) -> float:
+def _in_steps(here: Any, way: Any, rules: Any, fewest: float) -> float:
     """Actions when each is one step of one object on one axis; makes the ways whole steps. inf: not below fewest."""
-    total = 0.0
+    total, unit, max_turn = 0.0, rules.max_move, rules.max_turn
     for k in range(len(way)):
-        steps = _steps(way[k, 2], max_turn, max(turn_reach, max_turn / 2)) if max_turn > 0 else 0.0
+        steps = _steps(way[k, 2], max_turn, max(rules.turn_reach, max_turn / 2)) if max_turn > 0 else 0.0
         way[k, 2] = steps * max_turn
         total += abs(steps)
-    reach = max(reach, unit / 2)
+    reach = max(rules.reach, unit / 2)
     second = _least(way[:, 1], unit, reach)
     if total + _least(way[:, 0], unit, reach) + second >= fewest:
         return np.inf
@@ -296,17 +319,8 @@ def _lattice(here: Any, way: Any, unit: float, reach: float, fewest: float) -> f
         for side in (-reach, reach):
             start = side - way[c]
             for i in range(int(np.ceil((lowest - start) / unit)), int(np.floor((highest - start) / unit)) + 1):
-                shift = start + i * unit
-                count, mean, possible = 0.0, 0.0, True
-                for k in range(m):
-                    steps[k] = _steps(way[k] + shift, unit, reach)
-                    count += abs(steps[k])
-                    mean += (way[k] - steps[k] * unit) / m
-                    place = here[k] + steps[k] * unit
-                    possible = possible and -1e-6 <= place <= ARENA + 1e-6 and count < fewest and count <= total
-                    if not possible:
-                        break
-                if not possible:
+                count, mean = _stepped(here, way, start + i * unit, unit, reach, min(total, fewest), steps)
+                if not (count < fewest and count <= total):
                     continue
                 worst = 0.0
                 for k in range(m):
@@ -317,3 +331,20 @@ def _lattice(here: Any, way: Any, unit: float, reach: float, fewest: float) -> f
     if total < np.inf:
         way[:] = best * unit
     return total
+
+
+@_compiled
+def _stepped(here: Any, way: Any, shift: float, unit: float, reach: float, most: float, steps: Any) -> Any:
+    """Number of steps of one axis under a translation, and the mean of what is left over; writes the steps.
+
+    inf: more than ``most``, or some object would leave the arena.
+    """
+    count, mean = 0.0, 0.0
+    for k in range(len(way)):
+        steps[k] = _steps(way[k] + shift, unit, reach)
+        count += abs(steps[k])
+        mean += (way[k] - steps[k] * unit) / len(way)
+        place = here[k] + steps[k] * unit
+        if not (-1e-6 <= place <= ARENA + 1e-6 and count <= most):
+            return np.inf, mean
+    return count, mean

@@ -2,7 +2,7 @@
 
 A goal is reached when the achieved scene is the desired one up to a proper similarity and every object is in its
 place: the *distance*, the largest residual over the objects in units of its tolerance after the best similarity, is
-at most 1. The class of scenes is the paper's (section 2.1); matching, fit and residuals are in ``alignment.py``.
+at most 1. The class of scenes is the paper's (section 2.1); matching, fit and residuals are in ``alignment``.
 """
 
 from __future__ import annotations
