@@ -102,8 +102,8 @@ class Expert:
                 )
         known = self._known(achieved, desired)
         ways, left = np.zeros((*achieved.shape[:2], 3)), np.zeros(len(achieved), np.int64)
-        scenes = achieved.astype(np.float64), desired.astype(np.float64)
-        _plan_pairs(*scenes, np.flatnonzero(known.status == OK), tuple(known), tuple(self._rules()), ways, left)
+        pair = achieved.astype(np.float64), desired.astype(np.float64)
+        _plan_pairs(*pair, np.flatnonzero(known.status == OK), tuple(known), tuple(self._rules()), ways, left)
         return ways, left
 
     def _rules(self) -> _Rules:

@@ -66,7 +66,7 @@ class Similarity(NamedTuple):
 class Evidence(NamedTuple):
     """What the matched objects of a pair say, as sums over them."""
 
-    count: int
+    n: int
     mean_a: complex  # barycentres
     mean_g: complex
     cross: complex  # sum of conj(g) a, |a|^2, |g|^2, all centred
@@ -167,11 +167,11 @@ def _residuals(a: Any, g: Any, matching: Any, rule: Any, e: Any, fitted: Any, re
 @_inlined
 def _regression(e: Any) -> Any:
     """Scale and angle of least squares, and the factor of the residuals: max(1, scale of the sizes / scale)."""
-    size_scale = np.exp(e.log_ratio / e.count)
-    one_point = min(e.spread_a, e.spread_g) <= e.count * NO_SPREAD**2
+    size_scale = np.exp(e.log_ratio / e.n)
+    one_point = min(e.spread_a, e.spread_g) <= e.n * NO_SPREAD**2
     z = e.cross / e.spread_g if not one_point else complex(size_scale, 0.0)
     scale, theta, factor = abs(z), np.arctan2(z.imag, z.real), 1.0
-    if (one_point and e.count > 1) or scale == 0.0:
+    if (one_point and e.n > 1) or scale == 0.0:
         factor = np.inf
     elif size_scale > scale:
         factor = size_scale / scale
