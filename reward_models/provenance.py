@@ -1,4 +1,4 @@
-"""Which code, on which machine, made a row: the same entries in every row, card and report."""
+"""Provenance of a row: code, versions and machine, the same entries in every row, card and report."""
 
 from __future__ import annotations
 

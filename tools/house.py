@@ -91,7 +91,7 @@ def code_lines(text: str) -> int:
 
 
 def is_docstring(statement: ast.stmt) -> bool:
-    """Whether a statement is a text alone."""
+    """Check that a statement is a text alone."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -168,7 +168,7 @@ def functions(trees: Mapping[str, ast.Module]) -> Iterator[ast.FunctionDef]:
 
 
 def is_participle(function: ast.FunctionDef) -> bool:
-    """Whether a function, no property, is named after a participle: ``told``, ``found_again``, ``_rebuilt``."""
+    """Check that a function, no property, is named after a participle: ``told``, ``found_again``, ``_rebuilt``."""
     if any("property" in ast.unparse(decorator) for decorator in function.decorator_list):
         return False
     first = function.name.strip("_").partition("_")[0]
@@ -184,7 +184,7 @@ def documented(trees: Mapping[str, ast.Module]) -> Iterator[str]:
 
 
 def is_hook(function: ast.FunctionDef) -> bool:
-    """Whether a function does nothing but refuse, so that a subclass must know of it."""
+    """Check that a function does nothing but refuse, so that a subclass must know of it."""
     body = function.body[1:] if is_docstring(function.body[0]) else function.body
     return len(body) == 1 and isinstance(body[0], ast.Raise) and "NotImplementedError" in ast.unparse(body[0])
 

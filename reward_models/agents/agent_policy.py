@@ -39,7 +39,7 @@ class AgentPolicy:
 
     @property
     def world(self) -> World:
-        """Where it was trained."""
+        """Options of the world in which it was trained."""
         return world_of(self.agent.config)
 
     def check(self, world: World) -> None:

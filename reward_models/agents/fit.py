@@ -1,4 +1,4 @@
-"""Whether a reward can judge the goals of an environment: asked before anything is trained."""
+"""Check, before training, that a reward can judge the goals of an environment."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class SpatialSimVecEnv(VecEnv):
         return self.envs.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """What an attribute is for each copy; those of all copies are repeated.
+        """Return an attribute for each copy; those of all copies are repeated.
 
         Raises:
             AttributeError: there is none of this name.
@@ -186,7 +186,7 @@ class SpatialSimVecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
     ) -> Any:
-        """Whether the copies do what a wrapper does: True for ``Monitor``, whose statistics are in ``infos``."""
+        """Check that the copies do what a wrapper does: True for ``Monitor``, whose statistics are in ``infos``."""
         return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
 
     def _refuse_some(self, what: str, indices: VecEnvIndices) -> None:

@@ -116,7 +116,7 @@ def list_configs() -> None:
 
 
 def _cast(run: str, config: str | None) -> tuple[Any, AgentConfig, Any]:
-    """Who acts, in which world, and the reward that is asked for its claims.
+    """Resolve the policy, its world, and the reward whose claims are counted.
 
     Raises:
         ValueError: a configuration is missing or too much; FileNotFoundError: there is no run.

@@ -40,7 +40,7 @@ def show(name: Name) -> None:
 def targets(
     name: Annotated[str | None, typer.Argument(help="A shipped model; all by default.")] = None,
 ) -> None:
-    """What a card says of each target: value, target, whether it is met."""
+    """Print a card's targets: value, target, and the verdict."""
     from reward_models.hub.targets import card_targets
     from reward_models.judges import shipped
 

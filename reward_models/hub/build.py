@@ -1,4 +1,4 @@
-"""How a shipped model comes to be: trained by its recipe, measured, and written with a card that says all of it.
+"""Build a shipped model: train by its recipe, measure, and write a card of all figures.
 
 The card, ``card.json``:
 

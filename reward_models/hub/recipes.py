@@ -1,4 +1,4 @@
-"""What the package ships, and how each of it is made: the registry behind ``spatialsim hub build NAME``."""
+"""Shipped models and their recipes: the registry behind ``spatialsim hub build NAME``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _train(config: Any, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model of two inputs is made, and what is known to be wrong with it.
+    """Recipe of a model of two inputs, with its known faults.
 
     ``make`` is called with the settings and a folder, leaves ``model.json`` and ``model.safetensors`` there, and goes
     on where an earlier call stopped.

@@ -1,4 +1,4 @@
-"""What a card is held against: the targets of a shipped model, on fixed data and under optimisation."""
+"""Targets of a shipped model's card, on fixed data and under optimisation."""
 
 from __future__ import annotations
 

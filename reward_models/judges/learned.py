@@ -111,7 +111,7 @@ class LearnedModel(Trained):
 
     @property
     def two_inputs(self) -> bool:
-        """Whether it compares two scenes; else it knows one reference scene."""
+        """True where it compares two scenes; else it knows one reference scene."""
         return self._module.two_inputs
 
     @property
@@ -121,7 +121,7 @@ class LearnedModel(Trained):
         return None if scene is None else np.asarray(scene, np.float32)
 
     def score(self, target: ArrayLike, reference: ArrayLike | None = None) -> NDArray[np.float32]:
-        """How much the model believes that target and reference show the same configuration.
+        """Score the belief that target and reference show the same configuration.
 
         Args:
             target: the transformed scenes, in any form of ``scene.as_batch``.
@@ -205,14 +205,14 @@ class LearnedReward:
 
     @property
     def folder(self) -> Path | None:
-        """Where its model lies; None for a model that is in no file."""
+        """Folder of its model; None for a model that is in no file."""
         if self.source is None:
             return None
         return shipped.folder(self.source) if shipped.is_name(self.source) else Path(self.source)
 
     @property
     def name(self) -> str:
-        """What ``resolve`` finds it by; a model that is in no file has only its kind to show."""
+        """Name for ``resolve``; the kind of a model that is in no file."""
         base = self.source if self.source is not None else self.model.kind
         return base if self.kind == "sparse" else f"{base}:{self.kind}"
 
@@ -311,7 +311,7 @@ def _checked(scenes: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _comparable(achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether both scenes hold objects, as many of each shape and all of some size, (B,)."""
+    """Mask (B,) of pairs in which both scenes hold objects, as many of each shape and all of some size."""
     counts = [np.einsum("bnk->bk", scenes[..., SHAPE]) for scenes in (achieved, desired)]
     sized = [((scenes[..., SIZE] > 0) == present(scenes)).all(axis=1) for scenes in (achieved, desired)]
     return (counts[0] == counts[1]).all(axis=-1) & counts[0].any(axis=-1) & sized[0] & sized[1]

@@ -63,7 +63,7 @@ class LearnedRelation(Trained):
 
     @property
     def predicates(self) -> tuple[str, ...]:
-        """What it can be asked, by class index."""
+        """Predicates that it judges, by class index."""
         return tuple(self.task.get("predicates", PREDICATES))
 
     @cached_property
@@ -75,7 +75,7 @@ class LearnedRelation(Trained):
     def score(
         self, scenes: NDArray[Any], observers: NDArray[Any], predicate: str | Sequence[str] | ArrayLike
     ) -> NDArray[np.float32]:
-        """How much the model believes that a predicate holds.
+        """Score the belief that a predicate holds.
 
         Args:
             scenes: (B, 2, 19).

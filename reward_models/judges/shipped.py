@@ -38,7 +38,7 @@ def names() -> tuple[str, ...]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text names a model of the hub, shipped or not: ``hub:NAME``."""
+    """Check that a text names a model of the hub, shipped or not: ``hub:NAME``."""
     return text.startswith(PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""What a judge makes of the hard suite: accuracy per task, and the least displacement that it detects.
+"""Measure a judge on the hard suite: accuracy per task, and the least displacement that it detects.
 
 A judge is anything with ``score(target, reference)``, (B,), positive where it says the same configuration: a trained
 model, a rule without learning, the truth, a function written elsewhere. All of them see the same samples. The ideal
@@ -35,7 +35,7 @@ RULE_TASK, RULE_SAMPLES = Discrimination((3, 8)), 10_000  # what the limits of t
 
 
 class Judge(Protocol):
-    """What decides whether two scenes show the same configuration."""
+    """Judge of pairs of scenes: the same configuration or not."""
 
     def score(self, target: NDArray[Any], reference: NDArray[Any]) -> Any:
         """(B, m, 10) transformed scenes, (B, n, 10) scenes in the arena -> (B,), positive for the same."""
@@ -46,7 +46,7 @@ ForTask = Callable[[Discrimination], Judge]  # a judge that may know which task 
 
 @dataclass(frozen=True)
 class Row:
-    """What one judge made of one task and range."""
+    """Result of one judge on one task and range."""
 
     task: str  # name in hard_suite.REGISTRY
     objects: str  # "3-8", "n100"

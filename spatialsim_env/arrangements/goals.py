@@ -1,4 +1,4 @@
-"""What "achieved" means: criteria, tolerances, graded distance. The only definition in the package.
+"""Definition of "achieved", the only one in the package: criteria, tolerances, graded distance.
 
 A goal is reached when the achieved scene is the desired one up to a proper similarity and every object is in its
 place: the *distance*, the largest residual over the objects in units of its tolerance after the best similarity, is
@@ -123,7 +123,7 @@ def achieved(
     tolerances: Tolerances | tuple[float, float, float] = TOLERANCES,
     orientation: str = "number",
 ) -> Any:
-    """Whether the goal is reached: ``distance(...) <= 1``; the same arguments and errors.
+    """Decide whether the goal is achieved: ``distance(...) <= 1``; the same arguments and errors.
 
     Returns:
         A bool, or (B,) of bool if one of the inputs is a batch.

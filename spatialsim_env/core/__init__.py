@@ -1,1 +1,1 @@
-"""What every world is made of: the environment, single and vectorised, rewards, the verdict."""
+"""Common parts of every world: the environment, single and vectorised, rewards, the verdict."""

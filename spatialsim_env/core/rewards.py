@@ -23,7 +23,7 @@ SCENES = "2D scenes"  # what a reward judges whose attribute ``world`` says noth
 
 
 class Reward(Protocol):
-    """What the environment asks of a reward.
+    """Protocol of a reward.
 
     The value of a row depends on that row alone, bit for bit, and not on the batch around it.
     """

@@ -1,4 +1,4 @@
-"""What shows episodes: frames as arrays or in a window, text and the verdict under them, files of frames.
+"""Display of episodes: frames as arrays or in a window, text and the verdict under them, files of frames.
 
 A world draws its own panels in a frame (``arrangements/viewer.py``, ``relations/world/viewer.py``). pygame-ce is
 imported when something is drawn, not before. ``rgb_array`` frames need no display and open none.
@@ -111,7 +111,7 @@ class Screen:
 
     @property
     def is_open(self) -> bool:
-        """Whether a window is on the screen."""
+        """True where a window is on the screen."""
         return self._window is not None
 
     def open(self) -> None:

@@ -1,4 +1,4 @@
-"""What the compiled scorers share: layers as flat arrays, padded with zeros to 16 numbers in and out.
+"""Common parts of the compiled scorers: layers as flat arrays, padded with zeros to 16 numbers in and out.
 
 Networks are trained and defined as torch modules. On a few hundred small scenes, which is what hindsight asks a reward
 about, their layers cost more to call than to compute, so some have a scorer besides: a compiled loop over rows that
@@ -44,7 +44,7 @@ def linear(layers, start, vector, at):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def holds(scene, i):  # type: ignore[no-untyped-def]
-    """Whether a row of a scene is an object and not padding."""
+    """Check that a row of a scene is an object and not padding."""
     total = 0.0
     for k in range(_S, _S_END):
         total += scene[i, k]

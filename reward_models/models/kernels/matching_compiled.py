@@ -49,14 +49,14 @@ class Objects(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """What follows from one pair of objects: how the target was turned, about the mean of the reference."""
+    """Hypothesis from one pair of objects: the target's turn, about the mean of the reference."""
 
     mean: complex
     turn: complex
 
 
 class Fit(NamedTuple):
-    """What is left to apply to the target: the factor, its length and direction; and the reference's mean."""
+    """Similarity still to apply to the target: the factor, its length and direction; and the reference's mean."""
 
     factor: complex
     length: float

@@ -18,7 +18,7 @@ _compiled = njit(cache=True, error_model="numpy")
 
 
 class Layers(NamedTuple):
-    """What a round and the head apply; where a linear layer follows another one, their product."""
+    """Layers of a round and of the head; where a linear layer follows another one, their product."""
 
     receiver_1: Any  # of the first round
     sender_1: Any

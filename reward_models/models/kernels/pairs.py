@@ -132,7 +132,7 @@ class Mix(NamedTuple):
 
 
 class Senders(NamedTuple):
-    """What the objects of a scene send in both rounds, and its gradients: flat, one after the other."""
+    """Messages that the objects of a scene send in both rounds, and their gradients: flat, one after the other."""
 
     sent: Any
     sent_2: Any
@@ -141,7 +141,7 @@ class Senders(NamedTuple):
 
 
 class Receiver(NamedTuple):
-    """What one object receives in both rounds, and the gradient of what it gets."""
+    """Messages that one object receives in both rounds, and their gradients."""
 
     received: Any
     received_2: Any
@@ -157,7 +157,7 @@ class Edges(NamedTuple):
 
 @_compiled
 def _places(held, s, b, places):  # type: ignore[no-untyped-def]
-    """Where the rows of scene b of network s begin in a link, objects first; returns how many objects it has."""
+    """Locate the rows of scene b of network s in a link, objects first, and count its objects."""
     _, n, size, _ = held.shape
     count, end = 0, n
     for i in range(n):

@@ -85,7 +85,7 @@ class AgentUnit(Unit):
 
 @dataclass(frozen=True)
 class Pairs:
-    """How many episodes of the random policy and the expert, in turns, make pairs; as many of each label are kept."""
+    """Numbers of episodes of the random policy and the expert that, in turns, make pairs; labels are balanced."""
 
     n_objects: tuple[int, int] = (3, 8)
     train: int = 50_000  # episodes, two pairs each

@@ -29,7 +29,7 @@ def claim(lock: Path, patience: float = 0.0) -> AbstractContextManager[Any]:
 
 
 def is_claimed(lock: Path) -> bool:
-    """Whether a process holds the claim."""
+    """Check that a process holds the claim."""
     if not lock.exists():
         return False
     try:

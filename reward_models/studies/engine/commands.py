@@ -109,7 +109,7 @@ def status(
     each: Annotated[bool, typer.Option("--units", help="A line for each unit, too.")] = False,
     quick: Quick = False,
 ) -> None:
-    """How many runs of each part of a study are done, failed, running and missing."""
+    """Print the numbers of done, failed, running and missing runs of each part of a study."""
     from reward_models.studies.engine.registry import study
     from reward_models.studies.engine.run import STATES, states
     from reward_models.studies.engine.select import select

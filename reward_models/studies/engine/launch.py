@@ -143,7 +143,7 @@ def follow(
 
 
 def line_of(outcome: Outcome[R], study: Study[U, R]) -> str:
-    """What became of a unit."""
+    """Format the outcome of a unit."""
     if outcome.state == RUNNING:
         return f"{outcome.unit}: another process is at it"
     if outcome.state == FAILED:
@@ -154,7 +154,7 @@ def line_of(outcome: Outcome[R], study: Study[U, R]) -> str:
 
 
 def summary(seen: Sequence[Outcome[R]]) -> str:
-    """How many units are in which state."""
+    """Count the units in each state."""
     counts = Counter(outcome.state for outcome in seen)
     words = {RUNNING: "skipped (claimed by another process)"}
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in STATES if counts[state])

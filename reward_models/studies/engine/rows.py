@@ -167,7 +167,7 @@ def _stray(study: Study[U, R], folder: Path, known: Mapping[Path, Any]) -> set[P
 
 
 def _problems(study: Study[U, R], unit: U, rows: Sequence[R]) -> list[str]:
-    """How the rows of a file differ from what the unit says; empty for rows of this study."""
+    """List the differences between the rows of a file and their unit; empty for rows of this study."""
     others = [row for row in rows if row.stamp.version != study.version]
     if others:
         return [f"{row.id} is of version {row.stamp.version}, commit {row.stamp.commit}" for row in others]

@@ -37,7 +37,7 @@ class NeededFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Place:
-    """What the work of a unit has: its folder, the device, and what other units made."""
+    """Surroundings of a unit's work: its folder, the device, and the files of other units."""
 
     unit: Unit
     sweep: Sweep[Any, Any]
@@ -65,7 +65,7 @@ class Place:
 
     @property
     def data(self) -> Path | None:
-        """What to read in place of what would be generated."""
+        """Data to read in place of generated ones."""
         return self.sweep.data
 
     @property
@@ -118,7 +118,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
-    """What became of a unit."""
+    """Outcome of a unit."""
 
     unit: str
     state: str  # of STATES; RUNNING where another process has claimed it

@@ -48,7 +48,7 @@ def _of_group(name: str, study: Study[U, R], units: Mapping[str, U]) -> set[str]
 
 
 def _accepted(pattern: str, units: Mapping[str, U]) -> str:
-    """What may stand in the first part of a pattern that is unknown."""
+    """List the accepted first parts of a pattern."""
     form = _FORM.format(*[next(iter(units), "")] * 2)
     parts = pattern.split("/")
     paths = [run.split("/") for unit in units.values() for run in unit.runs]

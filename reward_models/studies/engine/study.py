@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Unit:
-    """What is claimed, run and resumed as one; makes a row a run."""
+    """A unit of work, claimed, run and resumed as one; makes a row a run."""
 
     id: str
 
@@ -37,7 +37,7 @@ class Unit:
 
     @property
     def long(self) -> bool:
-        """Whether it is too long for two processors: run only where a filter names its first two parts."""
+        """True where it is too long for two processors: run only where a filter names its first two parts."""
         return False
 
     def settings(self, run: str) -> Json:
@@ -69,7 +69,7 @@ def one_file(unit: str) -> str:
 
 @dataclass(frozen=True)
 class Files:
-    """Where a study keeps what it makes."""
+    """Places of a study's files."""
 
     results: str  # folder of results, unless another is given
     rows: str = "rows"  # folder of rows in it

@@ -1,4 +1,4 @@
-"""Where and how a study is run."""
+"""Settings of a sweep over a study."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLACES = ("results", "work", "data")
 
 @dataclass(frozen=True)
 class Sweep(Generic[U, R]):
-    """Where and how a study is run; places become absolute, for workers that begin in another folder."""
+    """Settings of a sweep over a study; paths become absolute, for workers that start in another folder."""
 
     study: Study[U, R]
     results: Path = Path()  # of rows, and of claims; by default the study's, or one in runs for the small study
@@ -101,7 +101,7 @@ class Sweep(Generic[U, R]):
             self.study.check(units, self)
 
     def check_folder(self, unit: Unit) -> Json | None:
-        """What was begun in the work folder of a unit, None where nothing was.
+        """Read the settings of a run that was started in the work folder of a unit, None where there is none.
 
         Raises:
             ValueError: another run was; the message says how they differ.

@@ -141,7 +141,7 @@ def _markdown(found: Sequence[Recorded], shown: Sequence[Table]) -> str:
 
 
 def _origin(found: Sequence[Recorded]) -> str:
-    """What made the rows."""
+    """State the provenance of the rows."""
     lines = [
         f"- {one.name}: {one.about['model']['source']}, {one.about['model']['kind']}, "
         f"{one.about['model']['n_weights']:,} weights, SHA-256 {one.about['model']['sha256'][:12]}, "

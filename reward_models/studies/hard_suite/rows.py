@@ -52,7 +52,7 @@ _FIELDS = tuple(part.name for part in fields(Row))
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a file holds."""
+    """Contents of a file."""
 
     name: str  # of the model
     about: dict[str, Any]  # all entries but the rows
@@ -78,7 +78,7 @@ def judge(
     size: int | None = None,
     seed: int = 0,
 ) -> Recorded:
-    """What a model of two inputs makes of the hard suite, beside the ideal observer, the truth and the rules.
+    """Judge the hard suite by a model of two inputs, beside the ideal observer, the truth and the rules.
 
     Args:
         source: "hub:NAME", or the folder of a trained network.
@@ -111,7 +111,7 @@ def judge(
 
 
 def name_of(source: str | os.PathLike[str]) -> str:
-    """What a model is called unless told otherwise: the name in the hub, or of its folder."""
+    """Default name of a model: its name in the hub, or that of its folder."""
     text = os.fspath(source)
     return text.removeprefix(shipped.PREFIX) if shipped.is_name(text) else checkpoint.folder_of(text).resolve().name
 
@@ -138,7 +138,7 @@ def write(folder: str | os.PathLike[str], found: Recorded) -> Path:
 
 
 def read(folder: str | os.PathLike[str]) -> list[Recorded]:
-    """What a folder holds, in the order of names; nothing where there is no folder.
+    """Read the files of a folder, in the order of names; none where there is no folder.
 
     Raises:
         RowError: a damaged file; one of another version; files with other settings, seeds or judges beside.

@@ -1,4 +1,4 @@
-"""What each ingredient of hardening buys: the same network, with one part of the replay more a variant.
+"""Ablation of hardening: the same network, with one part of the replay more a variant.
 
 A variant is a hardening (``training.hardening``) whose replay holds the parts up to its own; only with "ends" can it
 be over before its last round. ``spatialsim ablation`` runs variants and writes a row each,

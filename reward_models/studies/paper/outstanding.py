@@ -1,4 +1,4 @@
-"""What of the study has no row yet, as commands with what they cost."""
+"""Units of the study without a row, as commands with their costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run was, in words: the names of models, and where a run's settings depart from the paper's protocol."""
+"""Runs in words: the names of models, and departures of a run's settings from the paper's protocol."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def title(model: str) -> str:
 
 
 def departures(settings: dict[str, Any]) -> list[str]:
-    """Where the settings of a training run, as in its row, differ from the paper's protocol of its task."""
+    """List the departures of a training run's settings, as in its row, from the paper's protocol of its task."""
     identification = settings["task"] == "identification"
     usual = _usual(identification)
     say = {

@@ -72,7 +72,7 @@ class Cell(Unit):
         raise NotImplementedError
 
     def differences(self, settings: Mapping[str, Any], run: str) -> list[str]:
-        """What else was run than this cell says, if anything; a setting that a row lacks had its default."""
+        """List the settings of a row that differ from this cell's; a setting that a row lacks had its default."""
         ours = self.settings(run)
         defaults = {key: value for key, value in as_json(_DEFAULTS).items() if key in ours}
         theirs = {key: value for key, value in (defaults | dict(settings)).items() if key != "data"}
@@ -129,7 +129,7 @@ def group_of(n: int) -> tuple[int, int]:
 
 
 def _training(kind: str, group: tuple[int, int], **changes: Any) -> dict[str, Any]:
-    """What a model's own way of learning changes in a configuration of the study."""
+    """Return a model's own changes to a training configuration of the study."""
     model = models.REGISTRY[kind]
     training: dict[str, Any] = {"model": kind, "data_seed": DATA_SEED} | changes
     if not model.curriculum:

@@ -51,7 +51,7 @@ def _figures(known: Cells) -> list[Figure]:
 
 
 def _origin(results: Results[Row]) -> str:
-    """What made the rows, and how many there are."""
+    """State the provenance and the number of the rows."""
     total = len(results.rows) + len(results.missing)
     parts = [
         f"{len(results.done):,} of {total:,} runs done, {len(results.failed)} failed. Accuracy is exact over the whole "

@@ -1,4 +1,4 @@
-"""What the rows of a benchmark say together: mean, deviation and interval over runs, and a verdict.
+"""Summary of the rows of a benchmark: mean, deviation and interval over runs, and a verdict.
 
 A run is one row: one seed of one cell, which is one training set with its fixed seeds. A figure of a table is over all
 runs of one cell (Discrimination) or of several (the sets of a group in Identification). Failed rows carry no accuracy;

@@ -1,4 +1,4 @@
-"""What a pass of the study does, and the row that each of its runs becomes.
+"""Work of a pass of the study, and the row of each of its runs.
 
 A pass trains its seeds together, on the same samples, or fits a rule; it is resumed from the state that training keeps
 in its work folder, or begun again where that state is damaged.

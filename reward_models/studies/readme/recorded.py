@@ -31,12 +31,12 @@ ROOT = Path(__file__).parents[3]
 README, FINDINGS, HARD_SUITE = (ROOT / name for name in ("README.md", "docs/findings.md", "docs/hard_suite.md"))
 AUDIT = ROOT / "docs" / "audit.md"
 RESULTS = ROOT / "results"
-BENCHMARKS = ROOT / "speed"
+SPEED = ROOT / "speed"
 DEMO = RESULTS / "demo.json"
 AGENTS = RESULTS / "agents"
 HARD = RESULTS / "hard"
 
-sys.path.append(str(BENCHMARKS))
+sys.path.append(str(SPEED))
 
 
 def _markdown(columns: list[str], lines: list[list[str]]) -> str:
@@ -44,7 +44,7 @@ def _markdown(columns: list[str], lines: list[list[str]]) -> str:
 
 
 def _demo() -> str:
-    """What the demo measured, and on what."""
+    """Table of the demo's measurements and their origin."""
     summary = json.loads(DEMO.read_text())
     header, *lines = demo.rows(summary)
     agent = summary["settings"]["agent"]
@@ -60,10 +60,10 @@ def _demo() -> str:
 
 
 def _speed(name: str) -> Callable[[], str]:
-    """What a script of ``benchmarks`` measured."""
+    """Make the table of the measurements of a script of ``speed``."""
 
     def table() -> str:
-        path = BENCHMARKS / f"{name}.json"
+        path = SPEED / f"{name}.json"
         if not path.exists():
             return f"Not measured yet: `python speed/{name}.py` does it."
         result: dict[str, Any] = json.loads(path.read_text())
@@ -90,13 +90,13 @@ def _shown(shown: list[Table]) -> str:
 
 
 def _agents() -> str:
-    """What agents achieve in each configuration, and what they make of each reward."""
+    """Table of the agents' success in each configuration, and under each reward."""
     done = rows.read(agent_tables.STUDY, AGENTS).done
     return _shown([agent_tables.configurations(done), agent_tables.rewards(done)])
 
 
 def _hard_suite() -> str:
-    """What every judged model makes of the hard suite, ceilings on top."""
+    """Table of every model's accuracy on the hard suite, ceilings on top."""
     found = hard_rows.read(HARD)
     if not found:
         return "No run is recorded yet: `spatialsim hard hub:NAME --out results/hard` makes them."

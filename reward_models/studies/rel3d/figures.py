@@ -70,7 +70,7 @@ def efficiency(results: Measured) -> Any | None:
 
 
 def positions(results: Measured) -> Any | None:
-    """Where the subject is from the object in the test samples, in the predicate's own frame, by label."""
+    """Draw the subject's offset from the object in the test samples, in the predicate's own frame, by label."""
     tests = results.tests
     shown = [k for k in range(len(results.predicates)) if (tests.predicate == k).any()]
     if not shown:
@@ -113,7 +113,7 @@ def _places(name: str, own: NDArray[Any], seen: NDArray[Any]) -> tuple[NDArray[A
 
 
 def boundaries(found: Mapping[str, Boundaries], *, height: bool) -> Any | None:
-    """What models say where the subject is moved, a line a model and a column a predicate; the rule's boundary dashed.
+    """Draw the models' boundaries over the subject's places, a line a model, a column a predicate; the rule's dashed.
 
     Args:
         height: the slab seen from its side, else the block on the floor seen from above.
@@ -160,7 +160,7 @@ def _panel(axes: Any, file: Boundaries, name: str, height: bool, *, rule: bool =
 
 
 def disagreement(results: Measured) -> Any | None:
-    """How often models contradict the rule by its margin, and the accuracy of each model on each predicate."""
+    """Draw the share of contradictions of the rule by its margin, and each model's accuracy on each predicate."""
     names = results.variants
     if not names:
         return None

@@ -129,7 +129,7 @@ class Run(Unit):
         return {"training": self.config.to_json(), "subset": subset}
 
     def split(self, whole: Split) -> Split:
-        """What it trains, chooses and tests on, of a split file."""
+        """Select its training, validation and test samples of a split file."""
         if self.data == FULL:
             return whole
         kind, share = parse_data(self.data)

@@ -233,7 +233,7 @@ def margin_bins(results: Measured) -> tuple[NDArray[np.float64], NDArray[np.int6
 
 
 def disagreements(results: Measured) -> Table:
-    """Where models and rules disagree: by the rule's margin, and of which kind the mistakes are."""
+    """Table of disagreements of models and rules, by the rule's margin and by the kind of mistake."""
     found = margin_bins(results)
     if found is None:
         return Table("disagreements", "Where models and rules disagree", ("model",), (), "No margins are known.")
@@ -267,7 +267,7 @@ def every_run(results: Measured) -> Table:
 
 
 def outstanding(results: Measured, quick: bool) -> Table:
-    """What of the study is not there, and why the long runs are not."""
+    """List the missing runs of the study, and the reason why the long ones are missing."""
     done = {row.id for row in results.rows}
     lines = []
     for name, variant in VARIANTS.items():

@@ -1,4 +1,4 @@
-"""What the report needs to know of the test samples of a split file: ``results/rel3d/test_sets/SHA.npz``.
+"""Facts of the test samples of a split file for the report: ``results/rel3d/test_sets/SHA.npz``.
 
 Written by the first run on the file, so that reports need rows and this alone. Positions are metres:
 
@@ -45,7 +45,7 @@ class TestSet:
 
     @classmethod
     def of(cls, samples: Samples) -> TestSet:
-        """What these samples tell."""
+        """Collect the facts of these samples."""
         center, turn, _ = from_aligned_absolute(samples.vectors["aligned_absolute"])
         offset = center[:, SUBJECT] - center[:, OBJECT]
         own = np.einsum("nji,nj->ni", turn[:, OBJECT], offset)
@@ -79,7 +79,7 @@ def keep(results: Path, sha256: str, samples: Samples) -> None:
 
 
 def read(results: Path, sha256: str) -> TestSet:
-    """What ``keep`` wrote.
+    """Read a file of ``keep``.
 
     Raises:
         FileNotFoundError: it is not there.
