@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test check benchmark clean
+.PHONY: demo test check speed clean
 
 demo: $(READY)
 	$(BIN)/spatialsim demo
@@ -16,7 +16,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-benchmark: $(READY)
+speed: $(READY)
 	$(BIN)/python speed/speed.py
 	$(BIN)/python speed/training_speed.py
 	$(BIN)/python speed/vector_speed.py
