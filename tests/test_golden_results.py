@@ -15,7 +15,7 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("matplotlib")
 
 RESULTS = Path(__file__).parents[1] / "results"
-STUDIES = ("paper", "agents", "rel3d")  # on the study engine
+STUDIES = ("paper", "agents", "hard_suite", "hardening", "rel3d")  # on the study engine
 TEXTS = {".md", ".csv"}  # of reports; pictures are of one version of matplotlib
 
 
@@ -25,15 +25,8 @@ def relation_agents(out: Path) -> Iterator[Path]:
     return (agent.write(out / "rel3d/agents", row) for row in agent.read(RESULTS / "rel3d/agents"))
 
 
-def hard_suite(out: Path) -> Iterator[Path]:
-    from reward_models.studies.hard_suite import rows
-
-    return (rows.write(out / "hard", one) for one in rows.read(RESULTS / "hard"))
-
-
 FAMILIES: dict[str, tuple[Callable[[Path], Iterator[Path]], str]] = {
     "relation_agents": (relation_agents, "rel3d/agents/**/*.json"),
-    "hard_suite": (hard_suite, "hard/*.json"),
 }
 
 

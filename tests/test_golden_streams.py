@@ -91,18 +91,18 @@ def of_studies() -> dict[str, Any]:
 
     from reward_models.hub import recipes
     from reward_models.studies.agents import runs
-    from reward_models.studies.hard_suite import rows
-    from reward_models.studies.hardening import ablation
+    from reward_models.studies.hard_suite import runs as hard
+    from reward_models.studies.hardening import runs as hardened
     from reward_models.studies.paper import runs as paper
     from reward_models.studies.rel3d import runs as relations
 
     cells = [run for cell in paper.CELLS.values() for run in cell.runs]
-    hardening = [f"{model}/{variant}" for model in recipes.HARDENED for variant in ablation.variants_of(model)]
+    hardening = [f"{model}/{variant}" for model in recipes.HARDENED for variant in hardened.variants_of(model)]
     return {
         "paper": {**of_names(cells), "version": paper.VERSION},
         "agents": {**of_names(list(runs.units())), "version": runs.VERSION},
         "rel3d": {**of_names(list(relations.units())), "version": relations.VERSION},
-        "hard": {**of_names(list(hard_suite.NAMES)), "version": rows.VERSION},
+        "hard": {**of_names(list(hard_suite.NAMES)), "version": hard.VERSION},
         "hardening": of_names(hardening),
     }
 

@@ -28,17 +28,23 @@ def hard(
     """Accuracy and detection threshold on the hard suite, beside the ideal observer, the truth and simple rules."""
     from reward_models.cli.main import objects
     from reward_models.measuring import hard_cases
-    from reward_models.studies.hard_suite import report as hard_report
-    from reward_models.studies.hard_suite import rows as hard_rows
+    from reward_models.studies.engine import report, rows
+    from reward_models.studies.engine.study import Results
+    from reward_models.studies.hard_suite import work
+    from reward_models.studies.hard_suite.runs import HardUnit
+    from reward_models.studies.hard_suite.tables import STUDY
     from spatialsim_env.arrangements import hard_suite
 
     ranges = hard_suite.RANGES if n_objects is None else [objects(text) for text in n_objects]
-    found = hard_rows.judge(model, name, tasks=task or hard_suite.NAMES, objects=ranges, size=size, seed=seed)
-    about, rows = found.about["model"], found.rows
-    sizes = sorted({row.total for row in rows})
+    unit = HardUnit(name or work.name_of(model), model, task or hard_suite.NAMES, ranges, size, seed)
+    row = work.judge(unit, STUDY.stamp())
+    sizes = sorted({result.total for result in row.results})
     samples = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-    print(f"{model}: {about['kind']}, {about['n_weights']:,} weights; {samples} samples a line, intervals of 95 %\n")
-    print(hard_cases.table(rows))
+    kind, n_weights = row.model["kind"], row.model["n_weights"]
+    print(f"{model}: {kind}, {n_weights:,} weights; {samples} samples a line, intervals of 95 %\n")
+    print(hard_cases.table(row.results))
     if out is not None:
-        print(f"\n{hard_rows.write(out, found)}: {len(rows):,} rows")
-        print(f"{hard_report.write(out)}")
+        path = rows.write(STUDY, out, unit, [row])
+        print(f"\n{path}: {len(row.rows):,} rows")
+        models = {one.id: one for file in sorted(out.glob("*.json")) for one in rows.read_file(STUDY, file)}
+        print(report.write(STUDY.report(Results(models, False, (), out)), out))

@@ -12,7 +12,6 @@ import typer
 from reward_models.cli.agents import app as agent_app
 from reward_models.cli.auditing import audit
 from reward_models.cli.hard_suite import hard
-from reward_models.cli.hardening import ablation
 from reward_models.cli.hub import app as hub_app
 from reward_models.cli.relations import rel3d_app
 from reward_models.cli.rollouts import rollouts
@@ -46,7 +45,6 @@ app.add_typer(study_app, name="study")
 app.command()(rollouts)
 app.command()(audit)
 app.command()(hard)
-app.command()(ablation)
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Negative = Annotated[

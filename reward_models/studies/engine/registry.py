@@ -10,6 +10,8 @@ from reward_models.studies.engine.study import Study
 STUDIES = {  # module and name of a Study
     "paper": "reward_models.studies.paper.study:STUDY",
     "agents": "reward_models.studies.agents.tables:STUDY",
+    "hard_suite": "reward_models.studies.hard_suite.tables:STUDY",
+    "hardening": "reward_models.studies.hardening.tables:STUDY",
     "rel3d": "reward_models.studies.rel3d.report:REL3D",
 }
 

@@ -14,7 +14,8 @@ from reward_models.hub.targets import THRESHOLD_RANGE, card_targets
 from reward_models.judges import shipped
 from reward_models.measuring.hard_cases import CEILING, thresholds
 from reward_models.shares import value_of
-from reward_models.studies.hard_suite import rows as hard_rows
+from reward_models.studies.engine import rows as study_rows
+from reward_models.studies.hard_suite.tables import STUDY
 
 RESULTS = Path(__file__).parents[3] / "results"
 TRUTH, HARD = RESULTS / "audit" / "truth.json", RESULTS / "hard"
@@ -82,7 +83,7 @@ def audited() -> dict[str, Card]:
 
 def detection() -> dict[str, float | None]:
     """Detection thresholds on 3-8 objects by judge, of the rows of the hard suite."""
-    rows = [row for held in hard_rows.read(HARD) for row in held.rows]
+    rows = [row for model in study_rows.read(STUDY, HARD).done.values() for row in model.results]
     return {judge: sigma for (judge, objects), sigma in thresholds(rows).items() if objects == THRESHOLD_RANGE}
 
 

@@ -11,19 +11,20 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from reward_models.cli import demo
 from reward_models.studies.agents import tables as agent_tables
 from reward_models.studies.engine import rows
-from reward_models.studies.hard_suite import report as hard_report
-from reward_models.studies.hard_suite import rows as hard_rows
+from reward_models.studies.hard_suite import tables as hard_tables
+from reward_models.studies.hardening import tables as hardening_tables
 from reward_models.studies.paper import tables
 from reward_models.studies.paper.protocol import title
 from reward_models.studies.paper.study import STUDY
 from reward_models.studies.paper.summary import Cells, published, summarise
-from reward_models.studies.readme import ablation, audit, relations
+from reward_models.studies.readme import audit, relations
 from reward_models.tables import NONE, Table, number
 from reward_models.training.config import TrainingConfig
 
@@ -96,11 +97,14 @@ def _agents() -> str:
 
 
 def _hard_suite() -> str:
-    """Table of every model's accuracy on the hard suite, ceilings on top."""
-    found = hard_rows.read(HARD)
-    if not found:
-        return "No run is recorded yet: `spatialsim hard hub:NAME --out results/hard` makes them."
-    return _shown(hard_report.tables(found))
+    """What every judged model makes of the hard suite, ceilings on top."""
+    return _shown(hard_tables.tables(list(rows.read(hard_tables.STUDY, HARD).done.values())))
+
+
+def _hardening(model: str) -> str:
+    """Compare the variants of a model's hardening."""
+    done = rows.read(hardening_tables.STUDY, RESULTS / "hardening").done
+    return hardening_tables.table(done, model).markdown()
 
 
 def _of(make: Callable[[Cells], Table]) -> Callable[[], str]:
@@ -192,8 +196,8 @@ PAGES: dict[Path, dict[str, Callable[[], str]]] = {
         "relation_speed": _speed("relation_speed"),
     },
     AUDIT: {
-        "ablation_matching": ablation.table("matching"),
-        "ablation_mpgnn": ablation.table("mpgnn"),
+        "ablation_matching": partial(_hardening, "matching"),
+        "ablation_mpgnn": partial(_hardening, "mpgnn"),
         "targets": audit.targets,
     },
     HARD_SUITE: {"hard_suite": _hard_suite},

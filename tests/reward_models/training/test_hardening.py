@@ -5,15 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import reward_models
 from reward_models import models
 from reward_models.auditing.optimisers import Ends, Path
-from reward_models.cli import main
 from reward_models.hub.recipes import HARDENED, SHIPPED
 from reward_models.judges.learned import LearnedModel
-from reward_models.studies.hardening import ablation
 from reward_models.training.config import TrainingConfig
 from reward_models.training.hardening import rounds
 from reward_models.training.hardening.config import HardeningConfig
@@ -24,7 +21,6 @@ from spatialsim_env.arrangements import goals, scene, similarities, variants
 from spatialsim_env.arrangements.negatives import Displaced, Redrawn
 from spatialsim_env.arrangements.scene import NOISE, POSITION
 from spatialsim_env.arrangements.tasks import Discrimination
-from spatialsim_env.checks import read_object
 
 THOROUGH = HARDENED["matching"].training.settings
 START = TrainingConfig.plain(
@@ -233,54 +229,3 @@ def test_lookalikes_are_told_apart():
     alone = [(residuals.amax((0, 1)) < 1).double().mean().item() for residuals in left]
     assert alone[0] > 0.95
     assert alone[1] < 0.5
-
-
-def test_variants_have_one_part_more_each():
-    names = ablation.variants_of("matching")
-    parts = [set(ablation.variant("matching", name).shares) for name in names[:-1]]
-    assert parts[0] == {"benchmark"}
-    assert [len(part) for part in parts[1:]] == [1, 2, 3, 4, 5]
-    assert ablation.variant("matching", "ends") == HARDENED["matching"]
-    assert ablation.variant("matching", "plain").training.settings == {}
-    assert ablation.variants_of("mpgnn") == ("benchmark", "mixture", "rollouts", "ends")
-
-
-def test_a_row_of_the_ablation_is_written_once(tmp_path, monkeypatch):
-    monkeypatch.setitem(HARDENED, "matching", replace(SMALL, rounds=1))
-    monkeypatch.setattr(ablation, "TEST_SAMPLES", 50)
-    monkeypatch.setattr(ablation, "HARD_SAMPLES", 10)
-    monkeypatch.setattr(ablation, "AUDIT", {
-        "n_objects": (3,), "starts": 2, "gradient_evaluations": 4, "search_evaluations": 8, "agent": False,
-        "fixed_samples": 8,
-    })  # fmt: skip
-    monkeypatch.setattr(ablation, "OBJECTS", ((3, 8),))
-    arguments = [
-        "ablation",
-        "matching",
-        "--variant",
-        "mixture",
-        "--out",
-        str(tmp_path),
-        "--work",
-        str(tmp_path / "work"),
-    ]
-    first, second = (CliRunner().invoke(main.app, arguments) for _ in range(2))
-    assert first.exit_code == second.exit_code == 0, first.output
-    assert "is there" in second.output
-    row = read_object(tmp_path / "matching" / "mixture" / "seed0.json")
-    assert row["settings"]["shares"] == {"mixture": 0.5}
-    assert row["accuracy"]["3-8"]["total"] == 50
-    assert row["hard_suite"]["swapped"]["3-8"]["total"] == 10
-    assert {(entry["optimiser"], entry["moves"]) for entry in row["audit"]} == {
-        (optimiser, moves) for optimiser in ("gradient", "search") for moves in ("positions", "poses")
-    }
-    assert row["rounds"][0]["precision"] is None
-    assert row["seed"] == 0
-    assert "3-8" in row["thresholds"]
-
-
-def test_another_variant_is_refused():
-    with pytest.raises(ValueError, match="model is 'rds'; accepted are matching, mpgnn"):
-        ablation.variant("rds", "ends")
-    with pytest.raises(ValueError, match="variant of mpgnn is 'plain'; accepted is benchmark, mixture, rollouts, ends"):
-        ablation.variant("mpgnn", "plain")

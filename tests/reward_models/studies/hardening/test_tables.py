@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-
 from reward_models.shares import wilson
-from reward_models.studies.readme import ablation
-
-
-@pytest.fixture(autouse=True)
-def rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(ablation, "ROWS", tmp_path)
-    return tmp_path
+from reward_models.studies.hardening import runs, tables
+from reward_models.studies.hardening.tables import STUDY
+from reward_models.studies.hardening.work import HardeningRow
 
 
 def share(hits, total):
@@ -25,9 +17,10 @@ def audited(optimiser, moves, right, claimed):
     return {**where, "precision": share(right, claimed), "reach": share(right, 200)}
 
 
-def write(folder, variant, **changes):
-    row = {
-        "variant": variant,
+def made(variant, **changes):
+    """The row of a variant of the matching network, by id."""
+    unit = runs.unit_of("matching", variant)
+    entries = {
         "cpu_seconds": 12.34,
         "accuracy": {key: {"correct": 1998, "total": 2000} for key in ("3-8", "9-20", "21-30")},
         "thresholds": {"3-8": 4.5, "9-20": None},
@@ -38,18 +31,16 @@ def write(folder, variant, **changes):
             audited("search", "positions", 0, 0),
         ],
     } | changes
-    path = folder / "matching" / variant / "seed0.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(row))
+    row = HardeningRow(unit.id, "matching", variant, 0, STUDY.stamp(), unit.settings(unit.id), **entries)
+    return {row.id: row}
 
 
 def cells(line):
     return line.strip("| ").split(" | ")
 
 
-def test_a_line_of_a_variant(rows):
-    write(rows, "mixture")
-    header, _, line = ablation.table("matching")().splitlines()
+def test_a_line_of_a_variant():
+    header, _, line = tables.table(made("mixture"), "matching").markdown().splitlines()
     assert dict(zip(cells(header), cells(line), strict=True)) == {
         "replay up to": "mixture",
         "3-8": "0.9990",
@@ -65,13 +56,10 @@ def test_a_line_of_a_variant(rows):
     }
 
 
-def test_lines_are_in_the_order_of_the_ingredients(rows):
+def test_lines_are_in_the_order_of_the_ingredients():
+    rows = {}
     for variant in ("ends", "plain", "benchmark"):
-        write(rows, variant, thresholds={"3-8": None})
-    lines = [cells(line) for line in ablation.table("matching")().splitlines()[2:]]
+        rows |= made(variant, thresholds={"3-8": None})
+    lines = tables.table(rows, "matching").lines
     assert [line[0] for line in lines] == ["all, default settings", "benchmark", "ends"]
     assert {line[4] for line in lines} == {"never"}
-
-
-def test_without_a_row_it_says_what_makes_one():
-    assert "`spatialsim ablation mpgnn`" in ablation.table("mpgnn")()

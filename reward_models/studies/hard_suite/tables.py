@@ -1,10 +1,8 @@
-"""The report of the hard suite: tables from the rows of a folder alone, as Markdown and CSV, ceilings on top."""
+"""Tables of the hard suite from its rows alone, ceilings on top."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence, Sized
-from pathlib import Path
 
 from reward_models.measuring.hard_cases import (
     CEILING,
@@ -16,14 +14,16 @@ from reward_models.measuring.hard_cases import (
     share_of_ceiling,
     thresholds,
 )
-from reward_models.studies.hard_suite import rows as hard_rows
-from reward_models.studies.hard_suite.rows import Recorded
+from reward_models.studies.engine.rows import RowError
+from reward_models.studies.engine.study import Files, Report, Results, Study
+from reward_models.studies.hard_suite import runs, work
+from reward_models.studies.hard_suite.runs import HardUnit
+from reward_models.studies.hard_suite.work import HardRow
 from reward_models.tables import NONE, Table
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.arrangements.hard_suite import label_of
-from spatialsim_env.files import write_whole
 
-MARKDOWN, RATIO = "report.md", 1.1  # the target: a detection threshold of at most so many times the ideal observer's
+RATIO = 1.1  # the target: a detection threshold of at most so many times the ideal observer's
 _NEVER = "never"
 _SHARES = (
     "Shares of right answers; in brackets the share of the ceiling, (accuracy - 1/2) / (ideal observer's - 1/2), that "
@@ -37,34 +37,43 @@ _CURVE = (
 )
 
 
-def write(folder: str | os.PathLike[str]) -> Path:
-    """Write report.md and tables/NAME.csv into a folder of rows; returns the path of its Markdown.
+def report(results: Results[HardRow]) -> Report:
+    """Make the report.
 
     Raises:
-        RowError: as ``hard_rows.read``.
-        FileNotFoundError: no rows in it.
-        OSError: a file cannot be written.
+        RowError: as ``join``.
     """
-    home, found = Path(folder), hard_rows.read(folder)
-    if not found:
-        raise FileNotFoundError(f"{folder} holds no rows; accepted is a folder that spatialsim hard wrote")
-    shown = tables(found)
-    for table in (*shown, in_full(found)):
-        write_whole(home / "tables" / f"{table.name}.csv", table.csv().encode())
-    write_whole(home / MARKDOWN, _markdown(found, shown).encode())
-    return home / MARKDOWN
+    models = list(results.done.values())
+    return Report("Hard suite: results", (_origin(models), *tables(models)), (in_full(models),))
 
 
-def tables(found: Sequence[Recorded]) -> list[Table]:
+def tables(models: Sequence[HardRow]) -> list[Table]:
     """For each range of objects every kind of negative, then the curve of the displaced object."""
-    settings, rows = found[0].about["settings"], _rows(found)
-    made = [make(rows, settings["tasks"], (low, high)) for low, high in settings["objects"] for make in (kinds, curve)]
+    settings, rows = models[0].settings, join(models)
+    parts = [(low, high) for low, high in settings["objects"]]
+    made = [make(rows, settings["tasks"], part) for part in parts for make in (kinds, curve)]
     return [table for table in made if table.lines]
 
 
-def _rows(found: Sequence[Recorded]) -> list[Row]:
-    """Those of the judges beside the models once, then those of the models."""
-    return [*found[0].beside, *(row for one in found for row in one.of_model)]
+def join(models: Sequence[HardRow]) -> list[Row]:
+    """Join the results of the judges beside the models, once, with those of the models.
+
+    Raises:
+        RowError: models with other settings, seeds or judges beside them.
+    """
+    first = models[0]
+    for other in models[1:]:
+        for entry in ("seed", "settings"):
+            if getattr(other, entry) != getattr(first, entry):
+                raise RowError(
+                    f"{entry} of {other.id} and {first.id} differ; run spatialsim hard again for one of them"
+                )
+        if other.beside != first.beside:
+            raise RowError(
+                f"the judges beside {other.id} and {first.id} differ, so one is of other code or of another machine; "
+                "run spatialsim hard again for both"
+            )
+    return [*first.beside, *(row for model in models for row in model.of_model)]
 
 
 def kinds(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> Table:
@@ -99,9 +108,9 @@ def curve(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> T
     return Table(f"curve_{label}", f"One object displaced, {_objects(label)}", columns, _if(held, lines), _CURVE)
 
 
-def in_full(found: Sequence[Recorded]) -> Table:
+def in_full(models: Sequence[HardRow]) -> Table:
     """Every row, a line each."""
-    rows, lines = _rows(found), []
+    rows, lines = join(models), []
     ceilings = {(row.task, row.objects, row.certified): row for row in rows if row.judge == CEILING}
     for row in rows:
         share = share_of_ceiling(row, ceilings.get((row.task, row.objects, row.certified)))
@@ -133,21 +142,33 @@ def _objects(label: str) -> str:
     return f"{label.removeprefix('n')} objects"
 
 
-def _markdown(found: Sequence[Recorded], shown: Sequence[Table]) -> str:
-    parts = ["# Hard suite: results", _origin(found)]
-    for table in shown:
-        parts += [f"## {table.title}", table.note, table.markdown()]
-    return "\n\n".join(parts) + "\n"
-
-
-def _origin(found: Sequence[Recorded]) -> str:
-    """State the provenance of the rows."""
+def _origin(models: Sequence[HardRow]) -> str:
+    """List the models, the code that judged them, and the samples."""
     lines = [
-        f"- {one.name}: {one.about['model']['source']}, {one.about['model']['kind']}, "
-        f"{one.about['model']['n_weights']:,} weights, SHA-256 {one.about['model']['sha256'][:12]}, "
-        f"commit {one.about['commit']}, {one.about['machine']}"
-        for one in found
+        f"- {row.id}: {row.model['source']}, {row.model['kind']}, {row.model['n_weights']:,} weights, SHA-256 "
+        f"{row.model['sha256'][:12]}, commit {row.stamp.commit}, {row.stamp.machine}"
+        for row in models
     ]
-    sizes = sorted({(row.objects, row.total) for row in found[0].rows})
-    said = ", ".join(f"{total:,} of {objects}" for objects, total in sizes)
-    return "\n".join([*lines, f"- seed {found[0].about['seed']}; samples per task: {said}"])
+    sizes = sorted({(row.objects, row.total) for row in models[0].results})
+    samples = ", ".join(f"{total:,} of {objects}" for objects, total in sizes)
+    return "\n".join([*lines, f"- seed {models[0].seed}; samples per task: {samples}"])
+
+
+def row_file(unit: str) -> str:
+    """Name the file of a model's row after the model."""
+    return f"{unit}.json"
+
+
+STUDY: Study[HardUnit, HardRow] = Study(
+    "hard_suite",
+    runs.VERSION,
+    HardRow,
+    runs.units,
+    work.work,
+    report,
+    work.fail,
+    work.summarise_row,
+    Files("results/hard", rows=".", report=".", path=row_file),
+    title="Models of the hub on the hard suite, beside the ideal observer",
+    upgraded=work.upgrade,
+)
