@@ -1,4 +1,4 @@
-"""An audit of a reward of your own: any object with score(target, reference), positive where it says achieved.
+"""An audit of a reward of your own: any object with score(achieved, desired), positive where it says achieved.
 
 This one compares the distances between objects, divided by their mean, one by one. It is blind to orientations, sizes
 and mirror images, which no sample of redrawn arrangements shows and every optimiser finds.
@@ -18,9 +18,9 @@ class Distances:
     def __init__(self, limit: float = 0.2) -> None:
         self.limit = limit
 
-    def score(self, target: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """Goals (B, n, 10) and scenes in the arena (B, n, 10) -> (B,)."""
-        return self.limit - np.abs(self.shape(target) - self.shape(reference)).max(axis=(1, 2))
+    def score(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
+        """Scenes in the arena (B, n, 10) and goals (B, n, 10) -> (B,)."""
+        return self.limit - np.abs(self.shape(achieved) - self.shape(desired)).max(axis=(1, 2))
 
     def shape(self, scenes: np.ndarray) -> np.ndarray:
         """Distances between the objects, in the order of their looks, divided by their mean, (B, n, n)."""

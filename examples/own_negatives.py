@@ -54,5 +54,5 @@ pairs = Discrimination((3, 8), negative="stretched", certified=True).sample(4_00
 for negative in ("redrawn", "redrawn+stretched"):
     folder = options.out / negative
     train(TrainingConfig.plain("matching", negative=negative, samples_per_stage=options.samples), folder)
-    right = (load(folder).score(pairs.target, pairs.reference) > 0) == pairs.label
+    right = (load(folder).score(pairs.reference, pairs.target) > 0) == pairs.label
     print(f"trained on {negative:17}: {right.mean():.3f} right on pairs with stretched negatives")

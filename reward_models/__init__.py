@@ -2,7 +2,7 @@
 
 >>> import reward_models
 >>> model = reward_models.load("runs/demo/matching")
->>> model.score(target, reference)
+>>> model.score(achieved, desired)
 
 Importing this package is cheap: torch comes with the first name taken from it.
 """

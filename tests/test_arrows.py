@@ -45,9 +45,9 @@ ARROWS: dict[str, set[str]] = {
         f"{WORLD}.arrangements",
         f"{WORLD}.relations.pairs",
     },
-    f"{LEARNED}.measuring": {f"{LEARNED}.models"},
-    f"{LEARNED}.training": {f"{LEARNED}.measuring"},
     f"{LEARNED}.judges": {f"{LEARNED}.models"},
+    f"{LEARNED}.measuring": {f"{LEARNED}.judges"},
+    f"{LEARNED}.training": {f"{LEARNED}.measuring"},
     f"{LEARNED}.agents": {f"{LEARNED}.judges", f"{LEARNED}.training"},
     f"{LEARNED}.auditing": {f"{LEARNED}.agents"},
     f"{LEARNED}.training.hardening": {f"{LEARNED}.auditing"},  # trains on the ends of an audit's optimisers
@@ -60,8 +60,6 @@ ARROWS: dict[str, set[str]] = {
 PENDING = {  # imports that are still to go
     (f"{WORLD}.core", f"{WORLD}.arrangements"),
     (f"{WORLD}.relations.world", f"{WORLD}.arrangements"),
-    (f"{LEARNED}.judges", f"{LEARNED}.measuring"),
-    (f"{LEARNED}.auditing", f"{LEARNED}.studies"),
     (f"{LEARNED}.hub", f"{LEARNED}.studies"),
     (f"{LEARNED}.studies", f"{LEARNED}.cli"),
 }

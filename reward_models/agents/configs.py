@@ -24,6 +24,15 @@ FEATURES = ("placed", "deep_set", "message_passing", "relation")  # the last one
 DISCRIMINATION = "spatialsim_env:SpatialSim-Discrim-v0"
 IDENTIFICATION = "spatialsim_env:SpatialSim-Ident-v0"
 RELATION = f"spatialsim_env:{RELATION_IDS[0]}"
+SEVEN = (  # relations that agents are trained on and audits ask about
+    "on",
+    "under",
+    "near",
+    "to the left of",
+    "to the left of (wrt you)",
+    "in front of",
+    "in front of (wrt you)",
+)
 SET_ELSEWHERE = {"reward": "train(config, reward)", "max_episode_steps": "horizon", "render_mode": "film"}
 FROM_ONE = ("horizon", "total_steps", "n_envs", "batch_size", "buffer_size", "gradient_steps", "her_goals", "rollout",
             "checkpoint_every", "evaluate_every", "episodes")  # fmt: skip

@@ -12,9 +12,10 @@ from reward_models.agents.configs import AgentConfig
 from reward_models.agents.fit import RewardRangeWarning
 from reward_models.agents.policies import Policy
 from reward_models.agents.training import Agent, train
-from reward_models.auditing.judge import Judge
+from reward_models.auditing.moves.arrangements import MOVES
 from reward_models.auditing.optimisers import Ends, Progress
-from reward_models.auditing.problems import MOVES, Problems
+from reward_models.judges.judge import Lifted
+from reward_models.judges.scenes import Pairs
 from reward_models.shares import share
 from spatialsim_env.arrangements.scene import as_batch
 from spatialsim_env.core.rewards import Reward
@@ -23,7 +24,7 @@ FIRST_EPISODE = 10_000  # seed; the others follow
 
 
 def agent(
-    judge: Judge,
+    judge: Lifted,
     config: AgentConfig,
     folder: Folder,
     episodes: int,
@@ -65,18 +66,21 @@ def _trained(config: AgentConfig, reward: str | Reward, folder: Folder) -> Agent
     return found
 
 
-def _played(judge: Judge, policy: Policy, config: AgentConfig, episodes: int, n_paths: int) -> Ends:
+def _played(judge: Lifted, policy: Policy, config: AgentConfig, episodes: int, n_paths: int) -> Ends:
     options = {**config.gym_options(), "max_episode_steps": config.horizon + 1}  # none ends before it is looked at
     envs: Any = gym.make_vec(config.env_id, num_envs=episodes, **options)
     observations, _ = envs.reset(seed=list(range(FIRST_EPISODE, FIRST_EPISODE + episodes)))
-    achieved, desired = (as_batch(observations[name])[0] for name in ("achieved_goal", "desired_goal"))
-    progress = Progress(judge, Problems(MOVES["poses"], achieved, desired), n_paths)
+    progress = Progress(judge, MOVES["poses"], _goals(observations), n_paths)
     for _ in range(config.horizon):
         rows = progress.open
         if not len(rows):
             break
         actions, _ = policy.predict(observations, deterministic=True)
         observations, *_ = envs.step(actions)
-        progress.offer(rows, as_batch(observations["achieved_goal"])[0][rows, None])
+        progress.judge_candidates(rows, _goals(observations).rows(rows))
     envs.close()
     return progress.ends()
+
+
+def _goals(observations: Any) -> Pairs:
+    return Pairs(*(as_batch(observations[name])[0] for name in ("achieved_goal", "desired_goal")))

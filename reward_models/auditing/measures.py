@@ -9,7 +9,9 @@ reach        share of the starts that end in a claim that is true; 0 without a c
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,35 +19,84 @@ from scipy.special import expit
 
 from reward_models.auditing.optimisers import Ends, Path
 from reward_models.shares import format_share, share_of
-from spatialsim_env.arrangements.goals import Criterion
+from spatialsim_env.core.judges import Flags, Floats
+
+if TYPE_CHECKING:
+    from reward_models.auditing.setup import Setup
 
 SHARES = ("claimed", "achieved", "precision", "reach")
 BINS = 10  # of the reliability curve, equally wide
 POINTS = 40  # of a path, at most
 DIGITS = 6  # after the point
 
-Flags = NDArray[np.bool_]
+
+@dataclass(frozen=True)
+class Sample:
+    """The ends of an optimiser from S starts, as numbers."""
+
+    distance: Floats  # the truth's
+    achieved: Flags  # by the truth
+    claimed: Flags  # by the model
+    score: Floats
+    evaluations: NDArray[np.int64]
 
 
-def measured(ends: Ends, criterion: Criterion) -> dict[str, Any]:
+def sample_of(setup: Setup, ends: Ends) -> Sample:
+    """The ends with what the truth says of them."""
+    return Sample(*setup.verdict(ends.question), ends.claimed, ends.score, ends.evaluations)
+
+
+def joined(samples: Sequence[Sample]) -> Sample:
+    """The ends of several groups of starts as one."""
+    return Sample(*(np.concatenate([getattr(x, part.name) for x in samples]) for part in fields(Sample)))
+
+
+def measured(setup: Setup, sample: Sample) -> dict[str, Any]:
     """What the ends of an optimiser amount to, as JSON values."""
-    distance = criterion.align(ends.achieved, ends.desired).distance
-    achieved, claimed = distance <= 1, ends.claimed
+    achieved, claimed = sample.achieved, sample.claimed
     return {
         "claimed": share_of(claimed),
         "achieved": share_of(achieved),
         "precision": share_of(achieved[claimed]),
         "reach": share_of(achieved & claimed),
-        "median_distance": number(np.median(distance)),
-        "median_distance_of_claims": median(distance[claimed]),
-        "median_evaluations_to_claim": median(ends.evaluations[claimed]),
-        "evaluations": int(ends.evaluations.sum()),
-        "calibration": calibration(ends.score, achieved),
-        "paths": [
-            _path(path, ends.desired[row], bool(claimed[row]), bool(achieved[row]), criterion)
-            for row, path in enumerate(ends.paths)
-        ],
+        **setup.medians(sample.distance, claimed),
+        "median_evaluations_to_claim": median(sample.evaluations[claimed]),
+        "evaluations": int(sample.evaluations.sum()),
+        "calibration": calibration(sample.score, achieved),
     }
+
+
+def paths(setup: Setup, ends: Ends, sample: Sample) -> list[dict[str, Any]]:
+    """[evaluations, score, true distance] along the way from the first starts, thinned."""
+    return [
+        {"claimed": bool(sample.claimed[row]), "achieved": bool(sample.achieved[row]), "points": points}
+        for row, path in enumerate(ends.paths)
+        if (points := _points(setup, path, ends.question.rows(slice(row, row + 1))))
+    ]
+
+
+def _points(setup: Setup, path: Path, end: Any) -> list[list[Any]]:
+    places = np.unique(np.linspace(0, len(path.scores) - 1, POINTS).round().astype(int)).tolist()
+    along = replace(end.rows(np.zeros(len(places), int)), achieved=np.stack([path.achieved[place] for place in places]))
+    return [
+        [path.evaluations[place], number(path.scores[place]), number(far)]
+        for place, far in zip(places, setup.verdict(along)[0], strict=True)
+    ]
+
+
+def false_claims(setup: Setup, ends: Ends, sample: Sample) -> list[dict[str, Any]]:
+    """The ends that are farthest from what the model says of them, farthest first, as JSON values."""
+    rows = np.flatnonzero(sample.claimed & ~sample.achieved)
+    worst = rows[np.argsort(-sample.distance[rows], kind="stable")][: setup.gallery]
+    return [
+        {
+            "score": number(ends.score[row]),
+            **setup.claim(
+                ends.question.rows(slice(row, row + 1)), float(sample.distance[row]), int(ends.evaluations[row])
+            ),
+        }
+        for row in worst
+    ]
 
 
 def median(values: NDArray[Any]) -> float | None:
@@ -56,6 +107,11 @@ def median(values: NDArray[Any]) -> float | None:
 def number(x: Any) -> float | None:
     """A number as JSON has it: rounded, None if it is not finite."""
     return round(float(x), DIGITS) if math.isfinite(x) else None
+
+
+def rounded(values: NDArray[Any]) -> list[Any]:
+    """Numbers as JSON has them."""
+    return values.astype(np.float64).round(DIGITS).tolist()
 
 
 def calibration(score: NDArray[np.float64], achieved: Flags) -> dict[str, Any]:
@@ -76,37 +132,10 @@ def calibration(score: NDArray[np.float64], achieved: Flags) -> dict[str, Any]:
     return {"ece": number(error), "bins": bins}
 
 
-def _path(path: Path, desired: NDArray[Any], claimed: bool, achieved: bool, criterion: Criterion) -> dict[str, Any]:
-    """[evaluations, score, true distance] along the way from one start, thinned."""
-    places = np.unique(np.linspace(0, len(path.scores) - 1, POINTS).round().astype(int)).tolist()
-    scenes = np.stack([path.scenes[place] for place in places])
-    distance = criterion.align(scenes, np.broadcast_to(desired, scenes.shape)).distance
-    points = [
-        [path.evaluations[place], number(path.scores[place]), number(far)]
-        for place, far in zip(places, distance, strict=True)
-    ]
-    return {"claimed": claimed, "achieved": achieved, "points": points}
-
-
-def false_claims(ends: Ends, criterion: Criterion, most: int) -> list[dict[str, Any]]:
-    """The ends that are farthest from what the model says of them, farthest first, as JSON values."""
-    distance = criterion.align(ends.achieved, ends.desired).distance
-    rows = np.flatnonzero(ends.claimed & (distance > 1))
-    worst = rows[np.argsort(-distance[rows], kind="stable")][:most]
-    return [
-        {
-            "score": number(ends.score[row]),
-            "distance": number(distance[row]),
-            "evaluations": int(ends.evaluations[row]),
-            "achieved": _scene(ends.achieved[row]),
-            "desired": _scene(ends.desired[row]),
-        }
-        for row in worst
-    ]
-
-
 def label(row: dict[str, Any]) -> str:
     """What a row is of."""
+    if "predicate" in row:
+        return f"{row['optimiser']}, {row['predicate']}"
     of = "" if row["moves"] == row["optimiser"] else f" of {row['moves']}"
     return f"{row['optimiser']}{of}, {row['n_objects']} objects"
 
@@ -114,7 +143,3 @@ def label(row: dict[str, Any]) -> str:
 def said(row: dict[str, Any]) -> str:
     """A row on a line."""
     return f"{label(row)}: " + ", ".join(f"{name} {format_share(row[name])}" for name in SHARES)
-
-
-def _scene(scene: NDArray[Any]) -> list[list[float]]:
-    return scene.astype(np.float64).round(DIGITS).tolist()

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.auditing.measures import BINS, label
+from reward_models.measuring.heat_map import draw_heat_map
 from reward_models.shares import format_value
-from reward_models.studies.paper.figures import draw_heat_map
 from reward_models.tables import blank_figure
 from spatialsim_env.arrangements.viewer import Viewer
 from spatialsim_env.core.screen import tile

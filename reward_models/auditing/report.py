@@ -2,13 +2,18 @@
 
     format, version     of the report and of the package
     model               {"name", "kind", "n_weights", "sha256"}; null for an object from outside
-    settings            of the audit (``audit.AuditConfig``)
+    settings            of the audit (``ArrangementAudit``, ``RelationAudit``)
     failures            {check: message}; where there is one, the lists below are empty: no number would mean anything
     not_run             {part: reason}
     rows                one for each optimiser, what it changes and number of objects: ``measures.measured``, and
-                        {"optimiser", "moves", "n_objects", "starts", "budget"}; of agents also "training"
+                        {"optimiser", "moves", "n_objects", "starts", "budget"}; of agents also "training". Of relations
+                        one for each optimiser and predicate, and one for each optimiser under "all"
+    gallery             the worst false achievements: where found, score, distance, scene and goal; of relations the
+                        rule's margin, scene and observer
+
+and of arrangements
+
     fixed               accuracy and calibration on the benchmark's pairs, for each number of objects
-    gallery             the worst false achievements: where found, score, distance, scene and goal
     heat_maps           Figure 2 of the paper, for each number of objects
 
 Shares are {"hits", "total", "interval"}, the interval of 95 % after Wilson.
@@ -18,6 +23,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -34,8 +40,7 @@ from spatialsim_env.files import replace_file, write_whole
 COLORS = 64  # of a small picture
 JSON, MARKDOWN, PICTURES = "audit.json", "report.md", "pictures"
 _ENTRIES = {
-    "format": int, "model": dict, "settings": dict, "failures": dict, "not_run": dict, "rows": list, "fixed": list,
-    "gallery": list, "heat_maps": list,
+    "format": int, "model": dict, "settings": dict, "failures": dict, "not_run": dict, "rows": list, "gallery": list,
 }  # fmt: skip
 _TITLES = {
     "gallery": "Worst false achievements, beside their goals",
@@ -77,9 +82,9 @@ def write(found: Report, out: str | os.PathLike[str]) -> Path:
         OSError: a file cannot be written.
     """
     folder = Path(out)
-    drawn = _draw(found, folder / PICTURES)
-    write_whole(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
-    write_whole(folder / MARKDOWN, markdown(found, drawn).encode())
+    drawn = _draw(found, folder / PICTURES) if "heat_maps" in found else []
+    write_whole(folder / JSON, json.dumps(found, indent=1) + "\n")
+    write_whole(folder / MARKDOWN, markdown(found, drawn))
     return folder / MARKDOWN
 
 
@@ -121,16 +126,19 @@ def _draw(found: Report, folder: Path) -> list[str]:
     return [name for name in _TITLES if name != "gallery" or worst is not None]
 
 
-def markdown(found: Report, drawn: list[str]) -> str:
+def markdown(found: Report, drawn: Sequence[str] = ()) -> str:
     """The report as text, with the pictures that were drawn."""
-    parts = opening(found)
+    parts = _opening(found)
     if found["failures"]:
         return "\n\n".join(parts) + "\n"
-    parts += ["## Precision under optimisation", _NOTE, _optimisers(found).markdown()]
+    of_relations = "predicates" in found["settings"]
+    note = _RELATION_NOTE if of_relations else _NOTE
+    parts += ["## Precision under optimisation", note, _optimisers(found, of_relations).markdown()]
     if found["not_run"]:
-        parts.append(listed(found["not_run"]))
-    parts += ["## Targets", "\n".join(f"- {target}" for target in targets(found)) or "None for these objects."]
-    parts += ["## Fixed data", "Pairs of the benchmark, by the truth.", _fixed(found).markdown()]
+        parts.append(_listed(found["not_run"]))
+    if not of_relations:
+        parts += ["## Targets", "\n".join(f"- {target}" for target in targets(found)) or "None for these objects."]
+        parts += ["## Fixed data", "Pairs of the benchmark, by the truth.", _fixed(found).markdown()]
     for name in drawn:
         parts += [f"## {_TITLES[name]}", f"![{_TITLES[name]}]({PICTURES}/{name}.png)"]
     return "\n\n".join(parts) + "\n"
@@ -141,42 +149,54 @@ _NOTE = (
     "Precision: the share of these claims that is true. Reach: the share of the starts that end in a true claim. "
     "Distance: the truth's, up to 1 is achieved. Intervals of 95 %."
 )
+_RELATION_NOTE = (
+    "From starts that the rules call not achieved, each optimiser moves the subject and stops at the first scene in "
+    "which the model says that the predicate holds. Precision: the share of these claims that is true by the rules, "
+    "which are no human judgements. Reach: the share of the starts that end in a true claim. Margin: the rule's, of "
+    "the claims; above 0 it holds. Intervals of 95 %."
+)
 
 
-def opening(found: Report) -> list[str]:
-    """The first paragraphs of a report of any kind: what was audited, and why it was not where there is a failure."""
+def _opening(found: Report) -> list[str]:
+    """What was audited, and why it was not where there is a failure."""
     model = found["model"]
     weights = "" if model["n_weights"] is None else f", {model['n_weights']:,} weights"
     parts = [f"# Audit of {model['name']}", f"{model['kind']}{weights}; seed {found['settings']['seed']}."]
     if found["failures"]:
-        parts += ["**Not audited: its answers are not verdicts, so no number is given.**", listed(found["failures"])]
+        parts += ["**Not audited: its answers are not verdicts, so no number is given.**", _listed(found["failures"])]
     return parts
 
 
-def listed(entries: dict[str, str]) -> str:
+def _listed(entries: dict[str, str]) -> str:
     """Names and texts, as a list."""
     return "\n".join(f"- {name}: {text}" for name, text in entries.items())
 
 
-def _optimisers(found: Report) -> Table:
-    columns = ("optimiser", "objects", "starts", "says achieved", "truly achieved", "**precision**", "reach",
-               "median distance", "evaluations to a claim", "calibration error")  # fmt: skip
+def _optimisers(found: Report, of_relations: bool) -> Table:
+    first = ("optimiser", "predicate" if of_relations else "objects", "starts")
+    shared = ("says achieved", "truly achieved", "**precision**", "reach")
+    last = ("median margin" if of_relations else "median distance", "evaluations to a claim")
+    error = () if of_relations else ("calibration error",)
     lines = [
         (
-            measures.label(row).rpartition(",")[0],
-            str(row["n_objects"]),
+            *_labels(row),
             str(row["starts"]),
             shares.format_share(row["claimed"]),
             shares.format_share(row["achieved"]),
             f"**{shares.format_share(row['precision'])}**",
             shares.format_share(row["reach"]),
-            _number(row["median_distance"]),
+            _number(row["median_margin_of_claims" if of_relations else "median_distance"]),
             _number(row["median_evaluations_to_claim"]),
-            _number(row["calibration"]["ece"]),
+            *(() if of_relations else (_number(row["calibration"]["ece"]),)),
         )
         for row in found["rows"]
     ]
-    return Table("optimisers", "Precision under optimisation", columns, tuple(lines))
+    return Table("optimisers", "Precision under optimisation", (*first, *shared, *last, *error), tuple(lines))
+
+
+def _labels(row: dict[str, Any]) -> tuple[str, str]:
+    of = measures.label(row).rpartition(",")[0]
+    return (of, row["predicate"]) if "predicate" in row else (of, str(row["n_objects"]))
 
 
 def _fixed(found: Report) -> Table:

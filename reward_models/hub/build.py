@@ -34,11 +34,11 @@ from typing import Any
 import numpy as np
 
 from reward_models import provenance
-from reward_models.auditing.judge import TRUTH
 from reward_models.auditing.report import write_small
 from reward_models.auditing.targets import card_of
 from reward_models.hub.recipes import Recipe, recipe
 from reward_models.judges import shipped
+from reward_models.judges.judge import TRUTH
 from reward_models.judges.learned import LearnedModel, load
 from reward_models.measuring import hard_cases
 from reward_models.measuring.evaluation import accuracy_by_range, truth_on
@@ -200,7 +200,7 @@ def microseconds(model: LearnedModel, size: int) -> float:
     calls = max(1, 64 // size)
 
     def score() -> None:
-        model.score(pairs.target, pairs.reference)
+        model.score(pairs.reference, pairs.target)
 
     with one_thread():
         score()  # compiles what is compiled

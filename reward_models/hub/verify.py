@@ -91,8 +91,9 @@ def _accuracies(card: dict[str, Any], model: LearnedModel, samples: int, seed: i
 
 def _audit(recorded: dict[str, Any], model: LearnedModel) -> Line:
     """Precision under the ascent of the positions of the fewest objects."""
-    from reward_models.auditing.audit import GRADIENT, audit
+    from reward_models.auditing.audit import audit
     from reward_models.auditing.measures import label, said
+    from reward_models.auditing.setup import GRADIENT
     from reward_models.auditing.targets import compare
 
     settings = recorded["settings"]

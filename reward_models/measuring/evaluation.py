@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from reward_models.models import RewardModel
-from reward_models.models.batch import Batch, for_model, pictures_at_once
+from reward_models.models.batch import Batch, for_model, pictures_at_once, rows_at_once
 from reward_models.shares import Accuracy
 from reward_models.threads import one_thread
 from spatialsim_env.arrangements import goals
@@ -18,8 +18,6 @@ from spatialsim_env.arrangements.datasets.named import set_name
 from spatialsim_env.arrangements.negatives import Negative
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination, Samples, Task
 from spatialsim_env.streams import stream
-
-PAIRS_AT_ONCE = 2**15  # pairs of objects judged at a time: what a processor keeps in its cache
 
 
 @contextmanager
@@ -32,11 +30,6 @@ def judging(model: RewardModel) -> Iterator[None]:
             yield
     finally:
         model.train(training)
-
-
-def rows_at_once(n_objects: int) -> int:
-    """Rows of a batch that are judged together, to bound the memory."""
-    return max(1, PAIRS_AT_ONCE // n_objects**2)
 
 
 def logits(model: RewardModel, batch: Batch) -> Tensor:

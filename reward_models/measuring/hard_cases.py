@@ -1,6 +1,6 @@
 """Measure a judge on the hard suite: accuracy per task, and the least displacement that it detects.
 
-A judge is anything with ``score(target, reference)``, (B,), positive where it says the same configuration: a trained
+A judge is anything with ``score(achieved, desired)``, (B,), positive where it says the same configuration: a trained
 model, a rule without learning, the truth, a function written elsewhere. All of them see the same samples. The ideal
 observer's accuracy is the ceiling of a task: of an accuracy, the *share of the ceiling* is (accuracy - 1/2) divided by
 (ceiling - 1/2), 0 for guessing.
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reward_models.judges.judge import Scorer, require_order
 from reward_models.measuring import rules
 from reward_models.shares import Accuracy
 from spatialsim_env.arrangements import hard_suite
@@ -34,14 +35,7 @@ RULES = ("spread", "sorted_distances", "matching_rule")
 RULE_TASK, RULE_SAMPLES = Discrimination((3, 8)), 10_000  # what the limits of the rules are fitted on
 
 
-class Judge(Protocol):
-    """Judge of pairs of scenes: the same configuration or not."""
-
-    def score(self, target: NDArray[Any], reference: NDArray[Any]) -> Any:
-        """(B, m, 10) transformed scenes, (B, n, 10) scenes in the arena -> (B,), positive for the same."""
-
-
-ForTask = Callable[[Discrimination], Judge]  # a judge that may know which task it is asked about
+ForTask = Callable[[Discrimination], Scorer]  # a judge that may know which task it is asked about
 
 
 @dataclass(frozen=True)
@@ -83,8 +77,9 @@ class RuleJudge:
         statistic = rules.RULES[rule]
         return cls(statistic, rules.threshold(statistic(training), training.label))
 
-    def score(self, target: NDArray[Any], reference: NDArray[Any]) -> NDArray[np.float64]:
-        pairs = Samples(target, pad(reference, target.shape[1]), np.zeros(len(target), np.float32))
+    def score(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
+        """The limit minus the number, (B,)."""
+        pairs = Samples(desired, pad(achieved, desired.shape[1]), np.zeros(len(desired), np.float32))
         return self.limit - self.statistic(pairs)
 
 
@@ -94,8 +89,9 @@ class Truth:
 
     task: Discrimination
 
-    def score(self, target: NDArray[Any], reference: NDArray[Any]) -> NDArray[np.float64]:
-        return 1 - hard_suite.distance(self.task, target, reference)
+    def score(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
+        """1 - distance, (B,)."""
+        return 1 - hard_suite.distance(self.task, desired, achieved)
 
 
 @dataclass(frozen=True)
@@ -104,13 +100,15 @@ class Ideal:
 
     task: Discrimination
 
-    def ratio(self, target: NDArray[Any], reference: NDArray[Any]) -> observer.Ratio:
+    def ratio(self, achieved: NDArray[Any], desired: NDArray[Any]) -> observer.Ratio:
+        """The logarithm of the likelihood ratio, and where it is exact."""
         apart = self.task.abstract or self.task.distractors  # certified by the suite, not by the task
         truth = hard_suite.distance if apart and hard_suite.has_truth(self.task) else None
-        return observer.log_likelihood_ratio(self.task, target, reference, truth)
+        return observer.log_likelihood_ratio(self.task, desired, achieved, truth)
 
-    def score(self, target: NDArray[Any], reference: NDArray[Any]) -> NDArray[np.float64]:
-        return self.ratio(target, reference).value
+    def score(self, achieved: NDArray[Any], desired: NDArray[Any]) -> NDArray[np.float64]:
+        """The logarithm of the likelihood ratio, (B,)."""
+        return self.ratio(achieved, desired).value
 
 
 def reference_judges(seed: int = 0) -> dict[str, ForTask]:
@@ -125,12 +123,12 @@ def size_for(n_objects: int | tuple[int, int]) -> int:
     return next(size for most, size in SIZES if high <= most)
 
 
-def _always(judge: Judge) -> ForTask:
+def _always(judge: Scorer) -> ForTask:
     return lambda task: judge
 
 
 def run(
-    judge: Judge,
+    judge: Scorer,
     name: str = "model",
     beside: Mapping[str, ForTask] | None = None,
     tasks: Iterable[str] = hard_suite.NAMES,
@@ -153,12 +151,14 @@ def run(
         seed: of the samples and of the limits of the rules.
 
     Raises:
+        TypeError: a judge that takes the goal first.
         ValueError: an unknown task, numbers out of range, two judges of one name, or a judge that gives another shape
             or NaN. One that raises a ValueError has refused, which its row says.
     """
     if size is not None:
         require_whole("size", size, 2)
     require_seed("seed", seed)
+    require_order(judge)
     beside = reference_judges(seed) if beside is None else beside
     if name in beside:
         raise ValueError(f"two judges are called {name!r}; give another name")
@@ -181,15 +181,15 @@ def ways(hard: HardTask, objects: tuple[int, int]) -> tuple[bool, ...]:
     return (True,) if hard.displacement is None else (False, True)
 
 
-def _row(hard: HardTask, objects: tuple[int, int], certified: bool, name: str, judge: Judge, samples: Samples) -> Row:
+def _row(hard: HardTask, objects: tuple[int, int], certified: bool, name: str, judge: Scorer, samples: Samples) -> Row:
     row = {"task": hard.name, "objects": label_of(objects), "judge": name, "certified": certified}
     exact = None
     try:
         if isinstance(judge, Ideal):
-            ratio = judge.ratio(samples.target, samples.reference)
+            ratio = judge.ratio(samples.reference, samples.target)
             score, exact = ratio.value, int(ratio.exact.sum())
         else:
-            score = np.asarray(judge.score(samples.target, samples.reference))
+            score = np.asarray(judge.score(samples.reference, samples.target))
     except ValueError as refusal:
         return Row(**row, correct=None, total=len(samples), refusal=str(refusal))  # type: ignore[arg-type]
     if score.shape != (len(samples),):

@@ -22,6 +22,7 @@ from spatialsim_env.arrangements.tasks import Samples, reference_scene
 GRID = 40  # points a side
 OBJECTS = 5  # in the scene
 DISPLACED = 0  # row of the scene
+MOST_LOGIT = 100.0  # end of the scale of a picture
 
 Judge = Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[Any]]  # targets, references (B, n, 10) -> (B,)
 
@@ -55,6 +56,27 @@ def displacements(scene: NDArray[np.float32], displaced: int) -> NDArray[np.floa
     targets = np.repeat(scene[None], GRID * GRID, axis=0)
     targets[:, displaced, POSITION] = np.stack([x.ravel(), y.ravel()], axis=-1)
     return targets
+
+
+def draw_heat_map(axes: Any, found: dict[str, Any]) -> Any:
+    """A heat map of ``heat_map.py`` with the places of the objects; returns its image, for a colour bar."""
+    from matplotlib.colors import SymLogNorm
+
+    logits = np.array(found["logits"], dtype=np.float64)
+    norm = SymLogNorm(linthresh=1, vmin=-MOST_LOGIT, vmax=MOST_LOGIT, base=10)
+    image = axes.imshow(logits, origin="lower", extent=(0, ARENA, 0, ARENA), cmap="RdBu_r", norm=norm)
+    if logits.min() < 0 < logits.max():
+        places = (np.arange(logits.shape[0]) + 0.5) * ARENA / logits.shape[0]
+        axes.contour(places, places, np.arcsinh(logits), levels=[0], colors="black", linewidths=0.8)
+    positions = np.array(found["scene"])[:, POSITION]
+    others = np.delete(positions, found["displaced"], axis=0)
+    axes.plot(*others.T, "o", color="black", markeredgecolor="white", markersize=6)
+    star = positions[found["displaced"]]
+    axes.plot(*star, "*", color="gold", markeredgecolor="black", markersize=11, clip_on=False)
+    axes.set_xticks([0, ARENA / 2, ARENA])
+    axes.set_yticks([0, ARENA / 2, ARENA])
+    axes.tick_params(labelsize=7)
+    return image
 
 
 def of_model(model: RewardModel) -> dict[str, Any]:

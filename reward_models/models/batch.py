@@ -16,6 +16,7 @@ from spatialsim_env.arrangements.pictures import pictures
 from spatialsim_env.arrangements.scene import present
 from spatialsim_env.arrangements.tasks import Samples
 
+PAIRS_AT_ONCE = 2**15  # pairs of objects judged at a time: what a processor keeps in its cache
 PIXELS_AT_ONCE = 2**19  # pixels judged at a time: 128 pictures of 64 x 64, some 70 MB of activations in float64
 
 
@@ -59,6 +60,11 @@ def seen_by(
 def pictures_at_once(pixels: int) -> int:
     """Pictures of a batch that are judged together, to bound the memory."""
     return max(1, PIXELS_AT_ONCE // pixels**2)
+
+
+def rows_at_once(n_objects: int) -> int:
+    """Rows of a batch of scenes that are judged together, to bound the memory."""
+    return max(1, PAIRS_AT_ONCE // n_objects**2)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reward_models.auditing.audit import GRADIENT, SEARCH
+from reward_models.auditing.setup import GRADIENT, SEARCH
 from reward_models.hub.recipes import HARDENED
 from reward_models.shares import value_of
 from reward_models.studies.engine import report as shell

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reward_models.measuring.heat_map import draw_heat_map
 from reward_models.studies.paper.protocol import title
 from reward_models.studies.paper.runs import GROUPS
 from reward_models.studies.paper.summary import Cells
@@ -24,7 +25,6 @@ from spatialsim_env.arrangements.scene import ARENA, POSITION, SIZE, present
 from spatialsim_env.arrangements.tasks import Identification
 
 N_OBJECTS = 5  # in the scenes of Figures 1 and 2
-MOST_LOGIT = 100.0  # end of the scale of heat maps
 BAND = (10, 90)  # percentiles of the runs between which a learning curve's band lies
 _COLORS = {model: f"C{k}" for k, model in enumerate(dict.fromkeys((*DISCRIMINATION, *IDENTIFICATION)))}
 _MARGIN = 2.0  # units around the objects of Figure 1
@@ -117,27 +117,6 @@ def _first_map(rows: Iterable[Row]) -> Row | None:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def draw_heat_map(axes: Any, found: dict[str, Any]) -> Any:
-    """A heat map of ``heat_map.py`` with the places of the objects; returns its image, for a colour bar."""
-    from matplotlib.colors import SymLogNorm
-
-    logits = np.array(found["logits"], dtype=np.float64)
-    norm = SymLogNorm(linthresh=1, vmin=-MOST_LOGIT, vmax=MOST_LOGIT, base=10)
-    image = axes.imshow(logits, origin="lower", extent=(0, ARENA, 0, ARENA), cmap="RdBu_r", norm=norm)
-    if logits.min() < 0 < logits.max():
-        places = (np.arange(logits.shape[0]) + 0.5) * ARENA / logits.shape[0]
-        axes.contour(places, places, np.arcsinh(logits), levels=[0], colors="black", linewidths=0.8)
-    positions = np.array(found["scene"])[:, POSITION]
-    others = np.delete(positions, found["displaced"], axis=0)
-    axes.plot(*others.T, "o", color="black", markeredgecolor="white", markersize=6)
-    star = positions[found["displaced"]]
-    axes.plot(*star, "*", color="gold", markeredgecolor="black", markersize=11, clip_on=False)
-    axes.set_xticks([0, ARENA / 2, ARENA])
-    axes.set_yticks([0, ARENA / 2, ARENA])
-    axes.tick_params(labelsize=7)
-    return image
 
 
 def curves(results: Cells, task: str) -> Any | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from reward_models.auditing.audit import AGENT, GRADIENT, SEARCH
+from reward_models.auditing.setup import AGENT, GRADIENT, SEARCH
 from reward_models.auditing.targets import AGENT_OBJECTS, PRECISION_OBJECTS
 from reward_models.hub.recipes import SHIPPED
 from reward_models.hub.targets import THRESHOLD_RANGE, card_targets

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_models import shares
-from reward_models.auditing import relation_audit
+from reward_models.auditing.report import JSON, MARKDOWN
 from reward_models.shares import value_of
 from reward_models.studies.rel3d import report, tables
 from reward_models.studies.rel3d.runs import VARIANTS
@@ -81,10 +81,7 @@ def agents() -> str:
 
 def audits() -> str:
     """Precision of the models' claims under optimisation, for each relation."""
-    found = {
-        path.parent.name: json.loads(path.read_text())
-        for path in sorted(RESULTS.glob(f"audit/*/{relation_audit.JSON}"))
-    }
+    found = {path.parent.name: json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"audit/*/{JSON}"))}
     if not found:
         return NOTHING.format("spatialsim rel3d audit MODEL --out results/rel3d/audit/NAME")
     cells = {
@@ -99,7 +96,7 @@ def audits() -> str:
     ]
     starts = next(iter(found.values()))["settings"]["starts"]
     note = f"{starts} starts a relation and optimiser; all figures: " + ", ".join(
-        f"[{REWARDS[name]}](results/rel3d/audit/{name}/{relation_audit.MARKDOWN})" for name in found
+        f"[{REWARDS[name]}](results/rel3d/audit/{name}/{MARKDOWN})" for name in found
     )
     return f"{_markdown(['trained, optimiser', *relations], lines)}\n\n{note}."
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from reward_models import provenance
-from reward_models.agents.configs import RELATION, AgentConfig
+from reward_models.agents.configs import RELATION, SEVEN, AgentConfig
 from reward_models.agents.evaluation import Evaluation
 from reward_models.agents.evaluation import evaluate as evaluate_agent
 from reward_models.agents.run import learning_curve
@@ -41,15 +41,6 @@ from spatialsim_env.core.rewards import Reward
 from spatialsim_env.files import replace_file
 
 RULE = "dense"  # the reward of agents on the rules
-SEVEN = (
-    "on",
-    "under",
-    "near",
-    "to the left of",
-    "to the left of (wrt you)",
-    "in front of",
-    "in front of (wrt you)",
-)
 CONFIG = AgentConfig(
     "relations",
     RELATION,

@@ -93,10 +93,10 @@ def label_ends(ends: Iterable[Ends], points: int) -> Samples:
     desired, achieved = [], []
     for part in ends:
         for row, path in enumerate(part.paths):
-            places = np.unique(np.linspace(0, len(path.scenes) - 1, points + 1).round().astype(int))[1:-1]
-            scenes = [*(path.scenes[place] for place in places), part.achieved[row]]
+            places = np.unique(np.linspace(0, len(path.scores) - 1, points + 1).round().astype(int))[1:-1]
+            scenes = [*(path.achieved[place] for place in places), part.question.achieved[row]]
             achieved += scenes
-            desired += [part.desired[row]] * len(scenes)
+            desired += [part.question.desired[row]] * len(scenes)
     labels = _label(achieved, desired)
     target, reference = (np.stack([pad(scene, OBJECTS[1]) for scene in scenes]) for scenes in (desired, achieved))
     return Samples(target, reference, labels)

@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from reward_models.auditing import optimisers
-from reward_models.auditing.judge import Judge
+from reward_models.auditing.arrangements import ArrangementAudit, begin
+from reward_models.auditing.moves.arrangements import MOVES
 from reward_models.auditing.optimisers import Ends
-from reward_models.auditing.problems import MOVES, problems
 from reward_models.auditing.report import require_packages
-from reward_models.judges.learned import LearnedModel
+from reward_models.judges import judge as judges
 from reward_models.measuring.evaluation import accuracy_on, loss_of
 from reward_models.models import RewardModel, checkpoint
 from reward_models.models.batch import Batch, for_model
@@ -133,7 +133,7 @@ def _run_round(config: HardeningConfig, folder: Path, model: RewardModel, number
         loss,
         accuracy_on(model, Discrimination(OBJECTS), VALIDATION_SAMPLES, config.seed).value,
         sum(int(part.claimed.sum()) for part in ends),
-        sum(int((part.claimed & ~is_achieved(part.achieved, part.desired)).sum()) for part in ends),
+        sum(int((part.claimed & ~is_achieved(part.question.achieved, part.question.desired)).sum()) for part in ends),
         sum(len(part.score) for part in ends),
         round(time.perf_counter() - start, 2),
     )
@@ -163,13 +163,13 @@ def _train_on(replay: Batch, config: HardeningConfig, model: RewardModel, number
 
 def _optimise(config: HardeningConfig, model: RewardModel, number: int) -> Iterable[Ends]:
     """Run both optimisers with each of the round's numbers of objects and each way to change a scene."""
-    judge = Judge(LearnedModel(model), model.kind)
+    judge = judges.of(model, ArrangementAudit())
     rng = stream(config.seed, f"hardening/{number}/optimisers")
     for n in rng.permutation(np.arange(OBJECTS[0], OBJECTS[1] + 1))[: config.sizes].tolist():
         for moves in MOVES:
-            starts = problems(judge, n, config.starts, rng, moves, Criterion())
-            yield optimisers.gradient(judge, starts, config.gradient_evaluations, config.starts)
-            yield optimisers.search(judge, starts, config.search_evaluations, rng, config.starts)
+            starts = begin(judge, n, config.starts, rng, moves, Criterion())
+            yield optimisers.gradient(judge, MOVES[moves], starts, config.gradient_evaluations, config.starts)
+            yield optimisers.search(judge, MOVES[moves], starts, config.search_evaluations, rng, config.starts)
 
 
 def _write_epochs(folder: Path, log: list[RoundLog]) -> None:

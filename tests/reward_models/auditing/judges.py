@@ -1,14 +1,27 @@
-"""Models of known worth, from outside the package: anything with ``score(target, reference)``."""
+"""Models of known worth, from outside the package: anything with ``score(achieved, desired)``."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from reward_models.auditing.judge import Truth
+from reward_models.auditing.arrangements import ArrangementAudit
+from reward_models.judges.judge import of
+from reward_models.judges.scenes import Pairs
 from spatialsim_env.arrangements.scene import POSITION, SIZE
 
 CORNER = np.array([4.0, 4.0])  # where the planted hole is
 HOLE = 4.0  # units, its radius
+SCENES = ArrangementAudit()
+
+
+def judge_of(model):
+    """The judge of arrangements that a model is."""
+    return of(model, SCENES)
+
+
+def truth(achieved, desired):
+    """1 - distance."""
+    return SCENES.truth.score(Pairs(achieved, desired))
 
 
 class Constant:
@@ -17,18 +30,18 @@ class Constant:
     def __init__(self, score: float) -> None:
         self.value = score
 
-    def score(self, target, reference):
-        return np.full(len(target), self.value)
+    def score(self, achieved, desired):
+        return np.full(len(achieved), self.value)
 
-    def gradient(self, target, reference):
-        return np.zeros(reference.shape)
+    def gradient(self, achieved, desired):
+        return np.zeros(achieved.shape)
 
 
 class NoGradient:
     """The truth, in a form that cannot be climbed."""
 
-    def score(self, target, reference):
-        return Truth().score(target, reference)
+    def score(self, achieved, desired):
+        return truth(achieved, desired)
 
 
 def largest(scenes):
@@ -40,19 +53,19 @@ def largest(scenes):
 class Hole:
     """Says achieved wherever the largest object lies within the hole, and is the truth elsewhere."""
 
-    def score(self, target, reference):
-        far = np.linalg.norm(largest(reference)[0] - CORNER, axis=1)
-        return np.maximum(Truth().score(target, reference), HOLE - far)
+    def score(self, achieved, desired):
+        far = np.linalg.norm(largest(achieved)[0] - CORNER, axis=1)
+        return np.maximum(truth(achieved, desired), HOLE - far)
 
 
 class Slope:
     """Falls with the distance of the largest object to the hole's centre; it knows nothing of the goal."""
 
-    def score(self, target, reference):
-        return HOLE - np.linalg.norm(largest(reference)[0] - CORNER, axis=1)
+    def score(self, achieved, desired):
+        return HOLE - np.linalg.norm(largest(achieved)[0] - CORNER, axis=1)
 
-    def gradient(self, target, reference):
-        place, row = largest(reference)
-        way, out = CORNER - place, np.zeros(reference.shape)
+    def gradient(self, achieved, desired):
+        place, row = largest(achieved)
+        way, out = CORNER - place, np.zeros(achieved.shape)
         out[np.arange(len(row)), row, POSITION] = way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-12)
         return out

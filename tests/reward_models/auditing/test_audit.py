@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import reward_models
 from reward_models.agents.configs import AgentConfig
 from reward_models.auditing import report
-from reward_models.auditing.audit import GRADIENT, SEARCH
+from reward_models.auditing.setup import GRADIENT, SEARCH
 from reward_models.cli.main import app
 from spatialsim_env.arrangements import goals
 from tests.reward_models.auditing.judges import CORNER, HOLE, Constant, Hole, NoGradient, Slope, largest
@@ -161,9 +161,9 @@ def test_a_model_of_one_input_is_audited_on_its_own_scene(untrained):
 class LaterNaN(NoGradient):
     """Fit to be asked about the benchmark; not about an arrangement with two objects at one place."""
 
-    def score(self, target, reference):
-        scores = super().score(target, reference)
-        at_the_wall = (reference[..., 7] == 0).any(axis=1)
+    def score(self, achieved, desired):
+        scores = super().score(achieved, desired)
+        at_the_wall = (achieved[..., 7] == 0).any(axis=1)
         return np.where(at_the_wall, np.nan, np.minimum(scores, -1))
 
 

@@ -11,38 +11,53 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from reward_models import models
-from reward_models.auditing import relation_climbing
-from reward_models.auditing.relation_audit import AuditConfig, audit, margins_of, markdown, starts_of
-from reward_models.auditing.relation_judge import RelationJudge, Rule, judge_of, posed, posed_inputs
-from reward_models.judges.learned_relations import LearnedRelation
+from reward_models.auditing import audit as audits
+from reward_models.auditing import optimisers
+from reward_models.auditing.moves.relations import UNITS, PoseMoves, posed, posed_inputs
+from reward_models.auditing.relations import RelationAudit, begin
+from reward_models.auditing.report import markdown
+from reward_models.judges.judge import of
+from reward_models.judges.learned import LearnedModel
 from reward_models.models.relations import inputs
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import boxes
 from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.scene import CENTER, OBJECT, SUBJECT
 from spatialsim_env.relations.vocabulary import INDEX
+from spatialsim_env.relations.world import goals
 from spatialsim_env.relations.world.dynamics import TOUCHING
 
 QUICK = {"starts": 6, "gradient_evaluations": 20, "search_evaluations": 400, "predicates": ("near", "in front of")}
 
 
+MOVES = PoseMoves()
+
+
+def audit(model, **settings):
+    return audits.audit(model, RelationAudit.name, **settings)
+
+
+def judge_of(model):
+    return of(model, RelationAudit())
+
+
 class Loose:
     """The rules with a margin that is one unit too generous."""
 
-    def score(self, scenes, observers, predicate):
-        return predicates.margin_of(predicate, scenes, observers) + 1
+    def score(self, achieved, desired):
+        return goals.least(predicates.margins(*goals.state(achieved)), goals.required(desired)) + 1
 
 
 class Yes:
-    def score(self, scenes, observers, predicate):
-        return np.ones(len(scenes))
+    def score(self, achieved, desired):
+        return np.ones(len(achieved))
 
 
 def network():
     model = models.create("relational", seed=1)
-    begun = starts_of("near", 64, np.random.default_rng(0))
+    begun = begin("near", 64, np.random.default_rng(0))
     rows, eyes = begun.scenes.astype(np.float64), begun.observers.astype(np.float64)
-    model.fit_scale(inputs.from_scenes(rows, eyes, begun.which, model.needs))
+    model.fit_scale(inputs.from_scenes(rows, eyes, begun.required.argmax(axis=1), model.needs))
     return model
 
 
@@ -91,9 +106,9 @@ class Broken:
     def __init__(self, answer):
         self.answer, self.calls = answer, 0
 
-    def score(self, scenes, observers, predicate):
+    def score(self, achieved, desired):
         self.calls += 1
-        return self.answer(self.calls, scenes)
+        return self.answer(self.calls, achieved)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +133,7 @@ def test_answers_that_are_no_verdicts_get_no_number(answer, check, tmp_path):
 
 
 def test_posed_scenes_are_turned_in_the_worlds_axes():
-    begun = starts_of("on", 5, np.random.default_rng(0))
+    begun = begin("on", 5, np.random.default_rng(0))
     poses = np.random.default_rng(1).normal(size=(5, 6))
     moved = posed(begun.scenes, poses)
     assert np.allclose(moved[:, SUBJECT, CENTER], poses[:, :3])
@@ -128,10 +143,12 @@ def test_posed_scenes_are_turned_in_the_worlds_axes():
 
 
 def test_the_differentiable_inputs_are_those_of_scenes():
-    begun = starts_of("on", 8, np.random.default_rng(0))
+    begun = begin("on", 8, np.random.default_rng(0))
     poses = np.random.default_rng(1).normal(size=(8, 6))
     eyes = begun.observers.astype(np.float64)
-    expected = inputs.from_scenes(posed(begun.scenes, poses), eyes, begun.which, ("boxes3d",), dtype=torch.float64)
+    expected = inputs.from_scenes(
+        posed(begun.scenes, poses), eyes, begun.required.argmax(axis=1), ("boxes3d",), dtype=torch.float64
+    )
     found = posed_inputs(begun.scenes, begun.observers, torch.from_numpy(poses))
     for name in ("boxes3d", "up", "kinds"):
         assert torch.allclose(found[name], expected[name], atol=1e-6), name
@@ -140,13 +157,13 @@ def test_the_differentiable_inputs_are_those_of_scenes():
 def test_the_gradient_is_the_slope_of_the_score():
     """Central differences in float64 through the network itself."""
     judge = judge_of(network())
-    begun = starts_of("near", 6, np.random.default_rng(2))
-    poses = begun.poses() + np.random.default_rng(3).normal(scale=0.2, size=(6, 6))
-    slopes = judge.gradient(begun.scenes, begun.observers, begun.which, poses)
+    begun = begin("near", 6, np.random.default_rng(2))
+    poses = MOVES.vectors(begun) + np.random.default_rng(3).normal(scale=0.2, size=(6, 6))
+    slopes = MOVES.slopes(judge, begun, poses * UNITS) * UNITS
 
     def score(at):
         given = posed_inputs(begun.scenes, begun.observers, torch.from_numpy(at))
-        given["predicate"] = torch.from_numpy(begun.which)
+        given["predicate"] = torch.from_numpy(begun.required.argmax(axis=1))
         return judge.model.module(given).detach().numpy()
 
     for k in range(6):
@@ -158,9 +175,9 @@ def test_the_gradient_is_the_slope_of_the_score():
 
 def test_the_ascent_climbs():
     judge = judge_of(network())
-    begun = starts_of("near", 12, np.random.default_rng(4))
-    begins = judge(begun.scenes, begun.observers, begun.which)
-    few, more = (relation_climbing.gradient(judge, begun, budget) for budget in (2, 60))
+    begun = begin("near", 12, np.random.default_rng(4))
+    begins = judge.score(begun)
+    few, more = (optimisers.gradient(judge, MOVES, begun, budget) for budget in (2, 60))
     assert (more.score >= few.score).all()
     climbed = begins <= 0
     assert (more.score[climbed] > begins[climbed]).mean() > 0.8
@@ -170,28 +187,27 @@ def test_the_ascent_climbs():
 @pytest.mark.parametrize("optimiser", ["gradient", "search"])
 def test_claims_are_scenes_that_the_environment_can_hold(optimiser):
     judge = judge_of(network())
-    begun = starts_of("in", 8, np.random.default_rng(5))
+    begun = begin("in", 8, np.random.default_rng(5))
     run = {
-        "gradient": lambda: relation_climbing.gradient(judge, begun, 40),
-        "search": lambda: relation_climbing.search(judge, begun, 200, np.random.default_rng(0)),
+        "gradient": lambda: optimisers.gradient(judge, MOVES, begun, 40),
+        "search": lambda: optimisers.search(judge, MOVES, begun, 200, np.random.default_rng(0)),
     }
     ends = run[optimiser]()
-    assert ends.scenes.dtype == np.float32
-    scene.validate(ends.scenes, begun.observers)
-    assert (boxes.penetration(ends.scenes.astype(np.float64))[ends.claimed] <= TOUCHING).all()
-    corners = scene.corners(ends.scenes[:, SUBJECT].astype(np.float64))
+    scenes = ends.question.scenes
+    assert scenes.dtype == np.float32
+    scene.validate(scenes, begun.observers)
+    assert (boxes.penetration(scenes.astype(np.float64))[ends.claimed] <= TOUCHING).all()
+    corners = scene.corners(scenes[:, SUBJECT].astype(np.float64))
     assert (corners[..., 2] > -1e-5).all()
-    assert np.array_equal(ends.scenes[:, OBJECT], begun.scenes[:, OBJECT])
-    assert np.array_equal(
-        judge(ends.scenes, begun.observers, begun.which)[ends.claimed] > 0, np.ones(ends.claimed.sum())
-    )
+    assert np.array_equal(scenes[:, OBJECT], begun.scenes[:, OBJECT])
+    assert judge.achieved(ends.question)[ends.claimed].all()
 
 
 def test_search_on_the_rules_reaches_a_contact():
     """From across the room onto the object: the rule's slope leads there."""
-    begun = starts_of("on", 4, np.random.default_rng(6))
-    ends = relation_climbing.search(RelationJudge(Rule(), "truth"), begun, 4_000, np.random.default_rng(1))
-    assert (margins_of(ends) > 0).sum() >= 3
+    begun = begin("on", 4, np.random.default_rng(6))
+    ends = optimisers.search(judge_of("truth"), MOVES, begun, 4_000, np.random.default_rng(1))
+    assert (ends.question.distance < 0).sum() >= 3
 
 
 # --- settings, files, command --------------------------------------------------------------------------------------
@@ -210,7 +226,7 @@ def test_search_on_the_rules_reaches_a_contact():
 )
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
-        AuditConfig(**settings)
+        RelationAudit(**settings)
 
 
 def test_what_cannot_be_audited_is_refused(tmp_path):
@@ -222,7 +238,7 @@ def test_what_cannot_be_audited_is_refused(tmp_path):
 
 
 def test_the_report_is_written_and_read_by_people(tmp_path):
-    model = LearnedRelation(network())
+    model = LearnedModel(network())
     found = audit(model, out=tmp_path, **QUICK)
     assert json.loads((tmp_path / "audit.json").read_text()) == found
     assert found["model"]["kind"] == "relational"

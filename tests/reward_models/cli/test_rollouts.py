@@ -91,7 +91,7 @@ def test_every_two_input_model_trains_on_them(folder, tmp_path, name):
     )
     train(config, tmp_path, progress=False)
     pairs = shards.load(folder / "valid", 3)
-    assert np.isfinite(load(tmp_path).score(pairs.target, pairs.reference)).all()
+    assert np.isfinite(load(tmp_path).score(pairs.reference, pairs.target)).all()
 
 
 def test_every_stage_of_a_curriculum_has_the_same_pairs(folder, tmp_path):

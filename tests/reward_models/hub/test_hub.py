@@ -156,8 +156,8 @@ def test_pickles_carry_the_name_alone(name):
         assert len(content) < 300
         assert str(shipped.HOME).encode() not in content
     assert np.array_equal(
-        pickle.loads(pickle.dumps(model)).score(pairs.target, pairs.reference),
-        model.score(pairs.target, pairs.reference),
+        pickle.loads(pickle.dumps(model)).score(pairs.reference, pairs.target),
+        model.score(pairs.reference, pairs.target),
     )
     assert pickle.loads(pickle.dumps(reward)).folder == shipped.HOME / name
 

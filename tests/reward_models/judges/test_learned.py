@@ -24,8 +24,9 @@ KINDS = tuple(kind for kind, model in models.REGISTRY.items() if not model.sees_
 
 
 def pairs(size: int, seed: int = 0):
+    """Scenes in the arena and their goals."""
     samples = Discrimination((3, 8)).sample(size, np.random.default_rng(seed))
-    return samples.target, samples.reference
+    return samples.reference, samples.target
 
 
 def identification_pairs(size: int):
@@ -44,11 +45,12 @@ def model(request, untrained):
 
 
 def test_scores_are_those_of_the_network(model, untrained):
-    target, reference = pairs(20)
+    achieved, desired = pairs(20)
     module = checkpoint.load(untrained(model.kind)).model.double()
+    taken = (desired, achieved) if model.two_inputs else (achieved,)
     with torch.no_grad():
-        expected = module.score(torch.from_numpy(target).double(), torch.from_numpy(reference).double())
-    score, probability = model.score(target, reference), model.probability(target, reference)
+        expected = module.score(*(torch.from_numpy(x).double() for x in taken))
+    score, probability = model.score(achieved, desired), model.probability(achieved, desired)
     assert score.dtype == probability.dtype == np.float32
     assert score == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-6)
     assert probability == pytest.approx(1 / (1 + np.exp(-expected.numpy())), rel=1e-5, abs=1e-6)
@@ -58,68 +60,68 @@ def test_scores_are_those_of_the_network(model, untrained):
 @pytest.mark.parametrize("kind", [*KINDS, "trained"])
 def test_a_row_has_the_same_bits_in_every_batch(kind, untrained, mixed_folder):
     model = load(mixed_folder if kind == "trained" else untrained(kind))
-    target, reference = pairs(512)
+    achieved, desired = pairs(512)
     for judge in (model.score, model.probability):
-        whole = judge(target, reference)
-        assert np.array_equal(judge(target[:204], reference[:204]), whole[:204])
+        whole = judge(achieved, desired)
+        assert np.array_equal(judge(achieved[:204], desired[:204]), whole[:204])
         for start in range(0, 512, 2):
-            two = judge(target[start : start + 2], reference[start : start + 2])
+            two = judge(achieved[start : start + 2], desired[start : start + 2])
             assert np.array_equal(two, whole[start : start + 2])
-            assert np.array_equal(judge(target[start], reference[start]), whole[start : start + 1])
+            assert np.array_equal(judge(achieved[start], desired[start]), whole[start : start + 1])
         order = np.random.default_rng(3).permutation(512)
-        assert np.array_equal(judge(target[order], reference[order]), whole[order])
+        assert np.array_equal(judge(achieved[order], desired[order]), whole[order])
 
 
 def test_parts_of_a_large_set_are_the_set(model, monkeypatch):
-    target, reference = pairs(100)
-    whole = model.score(target, reference)
-    monkeypatch.setattr("reward_models.measuring.evaluation.PAIRS_AT_ONCE", 64 * 7)
-    assert np.array_equal(model.score(target, reference), whole)
+    achieved, desired = pairs(100)
+    whole = model.score(achieved, desired)
+    monkeypatch.setattr("reward_models.models.batch.PAIRS_AT_ONCE", 64 * 7)
+    assert np.array_equal(model.score(achieved, desired), whole)
 
 
 def test_every_form_of_a_scene(model):
-    target, reference = pairs(3)
-    score = model.score(target, reference)
-    assert np.array_equal(model.score(target.reshape(3, -1), reference.reshape(3, -1)), score)
-    assert np.array_equal(model.score(target[0], reference[0]), score[:1])
-    assert np.array_equal(model.score(target[0].ravel(), reference[0].tolist()), score[:1])
-    assert np.array_equal(model.score(target.astype(np.float64), reference), score)
-    assert np.array_equal(model.score(scene.pad(target, 12), scene.pad(reference, 9)), score)
-    assert model.score(target[:0], reference[:0]).shape == (0,)
-    target.flags.writeable = False
-    assert np.array_equal(model.score(target, reference), score)
+    achieved, desired = pairs(3)
+    score = model.score(achieved, desired)
+    assert np.array_equal(model.score(achieved.reshape(3, -1), desired.reshape(3, -1)), score)
+    assert np.array_equal(model.score(achieved[0], desired[0]), score[:1])
+    assert np.array_equal(model.score(achieved[0].ravel(), desired[0].tolist()), score[:1])
+    assert np.array_equal(model.score(achieved.astype(np.float64), desired), score)
+    assert np.array_equal(model.score(scene.pad(achieved, 12), scene.pad(desired, 9)), score)
+    assert model.score(achieved[:0], desired[:0]).shape == (0,)
+    achieved.flags.writeable = False
+    assert np.array_equal(model.score(achieved, desired), score)
 
 
 def test_one_scene_serves_a_batch(untrained):
     model = load(untrained("matching"))
-    target, reference = pairs(4)
-    assert np.array_equal(model.score(target[0], reference), model.score(target[[0] * 4], reference))
-    assert np.array_equal(model.score(target, reference[:1]), model.score(target, reference[[0] * 4]))
-    with pytest.raises(SceneError, match="3 targets and 4 references"):
-        model.score(target[:3], reference)
+    achieved, desired = pairs(4)
+    assert np.array_equal(model.score(achieved[0], desired), model.score(achieved[[0] * 4], desired))
+    assert np.array_equal(model.score(achieved, desired[:1]), model.score(achieved, desired[[0] * 4]))
+    with pytest.raises(SceneError, match="3 achieved and 4 desired"):
+        model.score(achieved[:3], desired)
 
 
 def test_bad_scenes(model):
-    target, reference = pairs(2)
+    achieved, desired = pairs(2)
     for value, message in ((np.nan, "not a finite number"), (0.0, "sizes are positive")):
-        wrong = target.copy()
+        wrong = achieved.copy()
         wrong[0, 0, scene.SIZE] = value
         with pytest.raises(SceneError, match=message):
-            model.score(wrong, reference)
+            model.score(wrong, desired)
     with pytest.raises(SceneError, match="holds no object"):
-        model.score(np.zeros((1, 3, 10)), reference[:1])
+        model.score(np.zeros((1, 3, 10)), desired[:1])
     with pytest.raises(SceneError, match="accepted are"):
-        model.score(np.zeros((2, 3, 9)), reference)
+        model.score(np.zeros((2, 3, 9)), desired)
 
 
 def test_one_input_needs_no_reference(untrained):
-    target, reference = pairs(5)
+    achieved, desired = pairs(5)
     single = load(untrained("mpgnn_single"))
-    assert np.array_equal(single.score(target), single.score(target, reference))
-    assert np.array_equal(single.reference, Identification(5).reference)
-    with pytest.raises(ValueError, match="give a reference"):
-        load(untrained("mpgnn")).score(target)
-    assert load(untrained("mpgnn")).reference is None
+    assert np.array_equal(single.score(achieved), single.score(achieved, desired))
+    assert np.array_equal(single.fixed_goal, Identification(5).reference)
+    with pytest.raises(ValueError, match="give the desired one"):
+        load(untrained("mpgnn")).score(achieved)
+    assert load(untrained("mpgnn")).fixed_goal is None
 
 
 def test_nothing_is_left_behind(untrained, two_threads):
@@ -141,12 +143,12 @@ def test_memory_stays_flat(model):
     def pages() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1])
 
-    target, reference = pairs(64)
+    achieved, desired = pairs(64)
     for _ in range(50):
-        model.score(target, reference)
+        model.score(achieved, desired)
     before = pages()
     for _ in range(1000):
-        model.score(target, reference)
+        model.score(achieved, desired)
     assert (pages() - before) * 4096 < 4e6
 
 
@@ -156,16 +158,15 @@ def test_memory_stays_flat(model):
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 def test_the_contract_of_rewards(model, kind):
     reward = LearnedReward(model, kind)
-    achieved, desired = pairs(64)[::-1] if model.two_inputs else identification_pairs(64)
+    achieved, desired = pairs(64) if model.two_inputs else identification_pairs(64)
     samples = testing.Samples(desired, achieved, np.zeros(64, np.float32))
     testing.assert_reward(reward, samples)
 
 
 def test_values(model):
-    """Goal first: the target of the network is the transformed scene."""
     if model.two_inputs:
-        desired, achieved = pairs(40)
-        scores = model.score(desired, achieved)
+        achieved, desired = pairs(40)
+        scores = model.score(achieved, desired)
     else:
         achieved, desired = identification_pairs(40)
         scores = model.score(achieved)
@@ -211,7 +212,7 @@ def test_one_input_without_a_reference(tmp_path):
 
 def test_copies_are_small_and_lazy(untrained):
     folder = untrained("mpgnn")
-    achieved, desired = pairs(8)[::-1]
+    achieved, desired = pairs(8)
     reward = LearnedReward(folder, "dense")
     values = reward(achieved, desired)
     assert len(pickle.dumps(reward)) < 500
@@ -223,10 +224,10 @@ def test_copies_are_small_and_lazy(untrained):
 
 def test_a_model_in_no_file_travels_with_its_weights():
     reward = LearnedReward(LearnedModel(models.create("mpgnn", seed=5), {"name": "none"}))
-    achieved, desired = pairs(8)[::-1]
-    values = reward.model.score(desired, achieved)
+    achieved, desired = pairs(8)
+    values = reward.model.score(achieved, desired)
     for other in (pickle.loads(pickle.dumps(reward)), copy.deepcopy(reward)):
-        assert np.array_equal(other.model.score(desired, achieved), values)
+        assert np.array_equal(other.model.score(achieved, desired), values)
         assert other.model.task == {"name": "none"}
         assert other.name == "mpgnn"
     assert len(pickle.dumps(reward)) < 60_000

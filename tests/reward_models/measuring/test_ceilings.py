@@ -25,7 +25,7 @@ def test_no_judge_is_better(hard, others):
     part = hard.within((3, 4))
     for certify in ways(hard, part):
         samples, task = hard.sample(part, SIZE, rng_of(hard.name, part, 0), certify), hard.task(part, certify)
-        pair, label = (samples.target, samples.reference), samples.label == 1
+        pair, label = (samples.reference, samples.target), samples.label == 1
         if hard.name == "abstract_distractors":
             with pytest.raises(ValueError, match="accepted are abstract tasks"):
                 Ideal(task).score(*pair)

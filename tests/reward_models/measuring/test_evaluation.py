@@ -32,7 +32,7 @@ def test_a_set_in_parts_is_the_set(monkeypatch):
     batch = from_samples(samples)
     whole = model(batch.target, batch.reference).detach()
     expected = (whole[-1].argmax(-1) == batch.label).sum().item()
-    monkeypatch.setattr(evaluation, "PAIRS_AT_ONCE", 36 * 7)
+    monkeypatch.setattr("reward_models.models.batch.PAIRS_AT_ONCE", 36 * 7)
     assert torch.allclose(evaluation.logits(model, batch), whole, rtol=1e-4, atol=1e-4)
     assert evaluation.accuracy(model, samples) == Accuracy(expected, 101)
     loss = F.cross_entropy(whole[0], batch.label) + F.cross_entropy(whole[1], batch.label)

@@ -42,9 +42,9 @@ class Constant:
     def __init__(self, value: float) -> None:
         self.value, self.asked = value, []
 
-    def score(self, target, reference):
-        self.asked.append((target, reference))
-        return np.full(len(target), self.value)
+    def score(self, achieved, desired):
+        self.asked.append((desired, achieved))
+        return np.full(len(achieved), self.value)
 
 
 def accuracy(rows, judge, task, certified=None) -> float:
@@ -156,7 +156,7 @@ def test_the_observer_is_told_which_negatives_the_suite_certified():
     task = hard_suite.find("abstract").task(3)
     samples = hard_suite.sample("abstract", 3, 200, rng_of("abstract", 3, 0))
     achieved = hard_suite.distance(task, samples.target, samples.reference) <= 1
-    assert (Ideal(task).score(samples.target, samples.reference)[achieved] == np.inf).all()
+    assert (Ideal(task).score(samples.reference, samples.target)[achieved] == np.inf).all()
     drawn = task.sample(200, np.random.default_rng(0))
     unknowing = observer.log_likelihood_ratio(task, drawn.target, drawn.reference)
     assert np.isfinite(unknowing.value[drawn.label == 1]).all()
@@ -221,17 +221,26 @@ def test_a_trained_model_is_a_judge():
     model = LearnedModel(models.create("mpgnn", seed=0))
     found = run(model, beside={}, tasks=["distractors", "swapped"], objects=[(3, 5)], size=60)
     samples = hard_suite.sample("swapped", (3, 5), 60, rng_of("swapped", (3, 5), 0))
-    right = (model.score(samples.target, samples.reference) > 0) == (samples.label == 1)
+    right = (model.score(samples.reference, samples.target) > 0) == (samples.label == 1)
     assert (found[1].correct, found[1].total) == (right.sum(), 60)
     assert found[0].correct is not None
 
 
+def test_a_judge_that_takes_the_goal_first_is_refused():
+    class Old:
+        def score(self, target, reference):
+            return np.ones(len(target))
+
+    with pytest.raises(TypeError, match=r"give score\(achieved, desired\)"):
+        run(Old(), beside={}, tasks=["swapped"], objects=[3], size=10)
+
+
 def test_a_judge_that_takes_few_objects_refuses_the_others():
     class Small:
-        def score(self, target, reference):
-            if target.shape[1] > 8:
+        def score(self, achieved, desired):
+            if desired.shape[1] > 8:
                 raise ValueError("up to 8 objects")
-            return np.ones(len(target))
+            return np.ones(len(achieved))
 
     found = run(Small(), beside={}, tasks=["redrawn"], size=4)
     assert [row.refusal for row in found] == ["", *["up to 8 objects"] * 3]
@@ -248,8 +257,8 @@ def test_a_judge_that_takes_few_objects_refuses_the_others():
 )
 def test_a_judge_that_gives_something_else(score, message):
     class Broken:
-        def score(self, target, reference):
-            return score(len(target))
+        def score(self, achieved, desired):
+            return score(len(achieved))
 
     with pytest.raises(ValueError, match=message):
         run(Broken(), beside={}, tasks=["swapped"], objects=[3], size=10)
@@ -273,7 +282,7 @@ def test_rules_are_fitted_on_the_benchmark():
     assert judge == RuleJudge.fitted("spread", seed=3)
     assert set(reference_judges()) == {"ideal observer", "truth", "spread", "sorted_distances", "matching_rule"}
     samples = Discrimination((3, 8), distractors=3).sample(20, np.random.default_rng(0))
-    assert judge.score(samples.target, samples.reference).shape == (20,)
+    assert judge.score(samples.reference, samples.target).shape == (20,)
 
 
 # --- what is shown --------------------------------------------------------------------------------------------------

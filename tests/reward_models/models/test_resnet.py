@@ -170,55 +170,60 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bits(tmp_path):
     assert accuracy(stored, samples) == accuracy(whole, batch)
 
 
+def scenes(size: int):
+    """Scenes in the arena and their goals."""
+    return pairs(size)[::-1]
+
+
 # --- a network as a function and as a reward ------------------------------------------------------------------------
 
 
 def test_scores_are_those_of_the_pictures(model):
-    target, reference = pairs(6)
+    achieved, desired = scenes(6)
     with torch.no_grad():
-        expected = model.module.score(levels(target), levels(reference))
-    assert model.score(target, reference) == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-6)
-    assert len(np.unique(model.score(target, reference))) == 6
+        expected = model.module.score(*map(levels, (desired, achieved) if model.two_inputs else (achieved,)))
+    assert model.score(achieved, desired) == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-6)
+    assert len(np.unique(model.score(achieved, desired))) == 6
 
 
 def test_a_row_has_the_same_bits_in_every_batch(model, monkeypatch):
-    target, reference = pairs(24)
-    whole = model.score(target, reference)
+    achieved, desired = scenes(24)
+    whole = model.score(achieved, desired)
     for start in range(0, 24, 3):
         part = slice(start, start + 3)
-        assert np.array_equal(model.score(target[part], reference[part]), whole[part])
+        assert np.array_equal(model.score(achieved[part], desired[part]), whole[part])
     order = np.random.default_rng(3).permutation(24)
-    assert np.array_equal(model.score(target[order], reference[order]), whole[order])
+    assert np.array_equal(model.score(achieved[order], desired[order]), whole[order])
     monkeypatch.setattr("reward_models.models.batch.PIXELS_AT_ONCE", 7 * PIXELS**2)
-    assert np.array_equal(model.score(target, reference), whole)
+    assert np.array_equal(model.score(achieved, desired), whole)
 
 
 def test_every_form_of_a_scene(model):
-    target, reference = pairs(3)
-    score = model.score(target, reference)
-    assert np.array_equal(model.score(target.reshape(3, -1), reference.astype(np.float64)), score)
-    assert np.array_equal(model.score(target[0], reference[0]), score[:1])
-    assert np.array_equal(model.score(target, reference[0]), model.score(target, reference[[0] * 3]))
-    assert model.score(target[:0], reference[:0]).shape == (0,)
+    achieved, desired = scenes(3)
+    score = model.score(achieved, desired)
+    assert np.array_equal(model.score(achieved.reshape(3, -1), desired.astype(np.float64)), score)
+    assert np.array_equal(model.score(achieved[0], desired[0]), score[:1])
+    assert np.array_equal(model.score(achieved, desired[0]), model.score(achieved, desired[[0] * 3]))
+    assert model.score(achieved[:0], desired[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 def test_the_contract_of_rewards(model, kind):
-    achieved, desired = pairs(16)[::-1] if model.two_inputs else identification_pairs(16)
+    achieved, desired = scenes(16) if model.two_inputs else identification_pairs(16)
     testing.assert_reward(LearnedReward(model, kind), testing.Samples(desired, achieved, np.zeros(16, np.float32)))
 
 
 def test_a_scene_outside_the_window_has_a_reward(model):
-    achieved, desired = pairs(2)[::-1] if model.two_inputs else identification_pairs(2)
+    achieved, desired = scenes(2) if model.two_inputs else identification_pairs(2)
     achieved = achieved.copy()
     achieved[0, 0, POSITION] = 500.0
     assert np.isin(LearnedReward(model)(achieved, desired), (-1.0, 0.0)).all()
 
 
 def test_a_model_in_no_file_travels_with_its_weights(model):
-    target, reference = pairs(4)
+    achieved, desired = scenes(4)
     other = pickle.loads(pickle.dumps(LearnedModel(copy.deepcopy(model.module), model.task)))
-    assert np.array_equal(other.score(target, reference), model.score(target, reference))
+    assert np.array_equal(other.score(achieved, desired), model.score(achieved, desired))
 
 
 def test_inside_an_environment(folder, model):
@@ -228,6 +233,6 @@ def test_inside_an_environment(folder, model):
     sb3_check_env(env.unwrapped)
     observation, _ = env.reset(seed=0)
     achieved, desired = observation["achieved_goal"][None], observation["desired_goal"][None]
-    pair = (desired, achieved) if model.two_inputs else (achieved,)
+    pair = (achieved, desired) if model.two_inputs else (achieved,)
     value = env.unwrapped.compute_reward(observation["achieved_goal"], observation["desired_goal"], {})
     assert value == pytest.approx(model.probability(*pair)[0] - 1, abs=1e-6)

@@ -86,4 +86,4 @@ def test_what_has_no_scorer_is_judged_by_its_network(kind, settings):
     model = models.create(kind, settings)
     assert scorer_of(model) is None
     samples = Discrimination(3).sample(4, np.random.default_rng(0))
-    assert np.isfinite(LearnedModel(model).score(samples.target, samples.reference)).all()
+    assert np.isfinite(LearnedModel(model).score(samples.reference, samples.target)).all()

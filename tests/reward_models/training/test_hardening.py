@@ -11,6 +11,7 @@ from reward_models import models
 from reward_models.auditing.optimisers import Ends, Path
 from reward_models.hub.recipes import HARDENED, SHIPPED
 from reward_models.judges.learned import LearnedModel
+from reward_models.judges.scenes import Pairs
 from reward_models.training.config import TrainingConfig
 from reward_models.training.hardening import rounds
 from reward_models.training.hardening.config import HardeningConfig
@@ -48,7 +49,7 @@ def all_false(config, model, number):
     )
     wrong = begun[begun.label == 0]
     path = Path([1], [1.0], [wrong.reference[0]])
-    yield Ends(wrong.reference, wrong.target, np.ones(1), np.ones(1, np.int64), [path])
+    yield Ends(Pairs(wrong.reference, wrong.target), np.ones(1), np.ones(1, bool), np.ones(1, np.int64), [path])
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_its_own_optimisers_are_asked(tmp_path):
     pairs = Discrimination(5).sample(20, np.random.default_rng(0))
     stored = reward_models.load(tmp_path / "a")
     assert stored.task["hardening"] == replace(SMALL, rounds=1).to_json()
-    assert np.array_equal(stored.score(pairs.target, pairs.reference) > 0, _says(found[0], pairs))
+    assert np.array_equal(stored.score(pairs.reference, pairs.target) > 0, _says(found[0], pairs))
 
 
 def _says(model, pairs) -> np.ndarray:
@@ -92,7 +93,7 @@ def test_the_first_round_without_a_false_claim_is_the_last(tmp_path, monkeypatch
     def all_true(config, model, number):
         reference = scene.sample(np.full(3, 5), 5, np.random.default_rng(number))
         paths = [Path([1], [1.0], [one]) for one in reference]
-        yield Ends(reference, reference, np.ones(3), np.ones(3, np.int64), paths)
+        yield Ends(Pairs(reference, reference), np.ones(3), np.ones(3, bool), np.ones(3, np.int64), paths)
 
     monkeypatch.setattr(rounds, "_optimise", all_true)
     harden(SMALL, tmp_path)
@@ -115,7 +116,8 @@ def test_labels_of_ends_are_the_truths():
         near = goal.copy()
         near[0, 0, POSITION] += 2 * NOISE.position
         between = [wrong[0], near[0], goal[0], wrong[0]]
-        ends.append(Ends(wrong, goal, np.ones(1), np.ones(1, np.int64), [Path([1] * 4, [0.0] * 4, between)]))
+        path = Path([1] * 4, [0.0] * 4, between)
+        ends.append(Ends(Pairs(wrong, goal), np.ones(1), np.ones(1, bool), np.ones(1, np.int64), [path]))
         expected += [bool(goals.achieved(one[None], goal)[0]) for one in (near[0], goal[0], wrong[0])]
     found = label_ends(ends, points=3)
     assert found.label.tolist() == expected == [1, 1, 0] * 2
@@ -197,7 +199,7 @@ def test_thorough_matching_is_compiled_as_defined(settings, options):
     pairs = Discrimination((1, 8), negative="redrawn", **options).sample(200, np.random.default_rng(0))
     with torch.inference_mode():
         defined = model.double().score(*(torch.from_numpy(x).double() for x in (pairs.target, pairs.reference)))
-    assert LearnedModel(model).score(pairs.target, pairs.reference) == pytest.approx(
+    assert LearnedModel(model).score(pairs.reference, pairs.target) == pytest.approx(
         defined.numpy(), rel=1e-6, abs=1e-6
     )
 

@@ -53,7 +53,7 @@ def test_heat_maps_share_one_symmetric_scale_and_mark_the_places(results):
     figure = figures.heat_maps(results, "identification")
     panels = [axes for axes in figure.axes if axes.images]
     assert [axes.get_title().split("\n")[0] for axes in panels] == ["truth: 1 - distance", "matching network", "GCN"]
-    assert {axes.images[0].get_clim() for axes in panels} == {(-figures.MOST_LOGIT, figures.MOST_LOGIT)}
+    assert {axes.images[0].get_clim() for axes in panels} == {(-heat_map.MOST_LOGIT, heat_map.MOST_LOGIT)}
     assert all(axes.images[0].norm(0) == pytest.approx(0.5) for axes in panels)
     positions = reference_scene(5, 0)[:, POSITION]
     for axes in panels:

@@ -13,9 +13,10 @@ import torch
 
 import spatialsim_env
 from reward_models import models
-from reward_models.judges.learned import load as load_scenes
-from reward_models.judges.learned import resolve
-from reward_models.judges.learned_relations import LearnedRelation, RelationReward, load
+from reward_models.auditing.arrangements import ArrangementAudit
+from reward_models.auditing.relations import RelationAudit
+from reward_models.judges.judge import of
+from reward_models.judges.learned import LearnedModel, LearnedReward, resolve
 from reward_models.models import checkpoint
 from reward_models.models.relations import inputs
 from spatialsim_env.relations.scene import SceneError
@@ -43,6 +44,13 @@ def begun(size, seed=0):
     return tuple(x.astype(np.float64) for x in envs.scenes)
 
 
+def packed(scenes, observers, predicate):
+    """Goals that are achieved and desired; a predicate for all, or an index for each."""
+    flags = np.zeros((len(scenes), 30), bool)
+    flags[np.arange(len(scenes)), INDEX[predicate] if isinstance(predicate, str) else predicate] = True
+    return goals.pack(np.zeros((len(scenes), 30)), scenes, observers), goals.desired(flags)
+
+
 def pairs(size=60, seed=0):
     envs = gym.make_vec(ID, num_envs=size)
     observations, _ = envs.reset(seed=seed)
@@ -51,7 +59,7 @@ def pairs(size=60, seed=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return LearnedRelation(network())
+    return LearnedModel(network())
 
 
 @pytest.fixture
@@ -65,7 +73,7 @@ def test_scores_are_the_networks_logits():
     net = network()
     scenes, observers = begun(40)
     which = np.arange(40) % 30
-    scores = LearnedRelation(net).score(scenes, observers, which)
+    scores = LearnedModel(net).score(*packed(scenes, observers, which))
     expected = net.double()(inputs.from_scenes(scenes, observers, which, net.needs, dtype=torch.float64))
     assert scores == pytest.approx(expected.detach().numpy(), abs=1e-6)
 
@@ -73,7 +81,7 @@ def test_scores_are_the_networks_logits():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("of", ["sparse", "dense"])
 def test_the_contract_of_rewards(kind, of):
-    reward = RelationReward(LearnedRelation(network(kind)), of)
+    reward = LearnedReward(LearnedModel(network(kind)), of)
     achieved, desired = pairs()
     values = reward(achieved, desired)
     assert values.shape == (60,)
@@ -91,9 +99,9 @@ def test_the_least_logit_of_what_is_required_decides(model):
     scenes, observers = goals.state(achieved)
     flags = np.zeros((80, 30), bool)
     flags[:, [INDEX["on"], INDEX["behind (wrt you)"]]] = True
-    each = [model.score(scenes, observers, name) for name in ("on", "behind (wrt you)")]
+    each = [model.score(*packed(scenes, observers, name)) for name in ("on", "behind (wrt you)")]
     least = np.minimum(*each).astype(np.float64)
-    sparse, dense = RelationReward(model), RelationReward(model, "dense")
+    sparse, dense = LearnedReward(model), LearnedReward(model, "dense")
     assert np.array_equal(sparse(achieved, goals.desired(flags)), np.where(least > 0, 0.0, -1.0))
     assert dense(achieved, goals.desired(flags)) == pytest.approx(1 / (1 + np.exp(-least)) - 1, abs=1e-6)
     nothing = goals.desired(np.zeros((80, 30), bool))
@@ -103,7 +111,7 @@ def test_the_least_logit_of_what_is_required_decides(model):
 
 def test_dense_and_sparse_agree_on_what_is_achieved(model):
     achieved, desired = pairs(200)
-    sparse, dense = RelationReward(model), RelationReward(model, "dense")
+    sparse, dense = LearnedReward(model), LearnedReward(model, "dense")
     claims = sparse(achieved, desired) >= sparse.success_threshold
     assert 0 < claims.sum() < 200
     assert np.array_equal(dense(achieved, desired) > dense.success_threshold, claims)
@@ -119,7 +127,7 @@ def test_a_stored_model_is_found_by_its_path(stored, ending):
     assert reward == env.unwrapped.compute_reward(observation["achieved_goal"], observation["desired_goal"], {})
     assert info["is_success_model"] == (reward >= -0.5)
     found = resolve(name)
-    assert isinstance(found, RelationReward)
+    assert isinstance(found, LearnedReward)
     assert found.name == name
     assert resolve_relations(name).kind == (ending[1:] or "sparse")
 
@@ -140,10 +148,10 @@ def test_each_world_refuses_the_others_rewards(stored):
         gym.make("spatialsim_env:SpatialSim-Discrim-v0", reward=str(stored))
     with pytest.raises(ValueError, match=r"judges 2D scenes; the environment has relations in 3D"):
         gym.make(ID, reward="hub:matching")
-    with pytest.raises(checkpoint.CheckpointError, match="is a model of relations"):
-        load_scenes(stored)
-    with pytest.raises(checkpoint.CheckpointError, match="is a model of 2D scenes"):
-        load("hub:matching")
+    with pytest.raises(ValueError, match=r"judges relations in 3D; accepted here is what judges 2D scenes"):
+        of(stored, ArrangementAudit())
+    with pytest.raises(ValueError, match=r"judges 2D scenes; accepted here is what judges relations in 3D"):
+        of("hub:matching", RelationAudit())
 
 
 def test_a_path_without_a_model_is_named(tmp_path):
@@ -153,22 +161,22 @@ def test_a_path_without_a_model_is_named(tmp_path):
 
 def test_pickles_carry_the_path_or_the_weights(stored, model):
     achieved, desired = pairs(20)
-    for reward in (RelationReward(stored), RelationReward(model)):
+    for reward in (LearnedReward(stored), LearnedReward(model)):
         expected = reward(achieved, desired)
         again = pickle.loads(pickle.dumps(reward))
         assert np.array_equal(again(achieved, desired), expected)
         assert np.array_equal(copy.deepcopy(reward)(achieved, desired), expected)
-    assert len(pickle.dumps(RelationReward(stored))) < 1000
+    assert len(pickle.dumps(LearnedReward(stored))) < 1000
 
 
 def test_it_keeps_a_copy_that_nothing_changes():
     net = network()
-    learned, (scenes, observers) = LearnedRelation(net), begun(10)
-    before = learned.score(scenes, observers, "on")
+    learned, (scenes, observers) = LearnedModel(net), begun(10)
+    before = learned.score(*packed(scenes, observers, "on"))
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.zero_()
-    assert np.array_equal(learned.score(scenes, observers, "on"), before)
+    assert np.array_equal(learned.score(*packed(scenes, observers, "on")), before)
     assert torch.is_grad_enabled()
 
 
@@ -178,22 +186,20 @@ def test_classes_are_those_of_its_file():
     net = models.create("relational", {"predicates": names})
     scenes, observers = begun(12)
     net.fit_scale(inputs.from_scenes(scenes, observers, 0, net.needs))
-    learned = LearnedRelation(net.eval(), {"predicates": names})
+    learned = LearnedModel(net.eval(), {"predicates": names})
     given = inputs.from_scenes(scenes, observers, names.index("under"), net.needs, dtype=torch.float64)
     expected = net.double()(given).detach().numpy()
-    assert learned.score(scenes, observers, "under") == pytest.approx(expected, abs=1e-6)
+    assert learned.score(*packed(scenes, observers, "under")) == pytest.approx(expected, abs=1e-6)
 
 
 def test_what_it_cannot_judge_is_refused():
     with pytest.raises(ValueError, match="needs names, which a scene of boxes does not have"):
-        LearnedRelation(models.create("language_only"))
+        LearnedModel(models.create("language_only"))
     few = models.create("relational", {"n_predicates": 2, "predicates": ["on", "under"]})
-    learned, (scenes, observers) = LearnedRelation(few, {"predicates": ["on", "under"]}), begun(3)
+    learned, (scenes, observers) = LearnedModel(few, {"predicates": ["on", "under"]}), begun(3)
     with pytest.raises(ValueError, match="relational does not know 'near'; accepted are on, under"):
-        learned.score(scenes, observers, "near")
-    with pytest.raises(ValueError, match="predicate is 'beside'"):
-        learned.score(scenes, observers, "beside")
+        learned.score(*packed(scenes, observers, "near"))
     with pytest.raises(SceneError, match="judges relations"):
-        RelationReward(learned)(np.zeros((2, 5, 10)), np.zeros((2, 5, 10)))
+        LearnedReward(learned)(np.zeros((2, 5, 10)), np.zeros((2, 5, 10)))
     with pytest.raises(ValueError, match="a learned reward is 'near'"):
-        RelationReward(learned, "near")
+        LearnedReward(learned, "near")
