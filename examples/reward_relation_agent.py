@@ -22,6 +22,6 @@ at_random = agent.evaluate("random", trained.config, trained.reward, episodes=op
 trained.close()
 
 print(f"{options.steps:,} steps on {options.reward}; shares of {options.episodes} episodes")
-print(f"{'':28}{'by the rule':>14}{'it is told':>14}{'at random':>14}")
+print(f"{'':28}{'by the rule':>14}{'by reward':>14}{'at random':>14}")
 for name, ends in found.items():
     print(f"{name:28}{ends.success_rate:14.2f}{ends.claimed_rate:14.2f}{at_random[name].success_rate:14.2f}")

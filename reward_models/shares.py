@@ -16,7 +16,7 @@ RESAMPLES = 10_000
 
 
 def wilson(hits: int, trials: int, z: float = Z) -> tuple[float, float]:
-    """The interval of a share after Wilson (1927), 95 % unless told; (0, 1) without a trial.
+    """The interval of a share after Wilson (1927), 95 % by default; (0, 1) without a trial.
 
     Raises:
         ValueError: not 0 <= hits <= trials.

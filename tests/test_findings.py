@@ -1,4 +1,4 @@
-"""What the findings say in words is what the rows say."""
+"""Figures in the text of the findings are those of the rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MARKED = r"<!-- (\w+) -->.*?<!-- /\1 -->"
 def accuracies(cell: str, objects: str) -> list[float]:
     """Accuracy of each run of a cell on a range."""
     rows = [json.loads(line) for line in (ROOT / f"results/rows/{cell}.jsonl").read_text().splitlines()]
-    found = [row["accuracy"][f"discrimination/{objects}/test"] for row in rows]
-    return [part["correct"] / part["total"] for part in found]
+    counts = [row["accuracy"][f"discrimination/{objects}/test"] for row in rows]
+    return [part["correct"] / part["total"] for part in counts]
 
 
 @pytest.mark.parametrize(("page", "least"), [(FINDINGS, 10), (ABLATION, 5)], ids=["findings", "ablation"])
@@ -29,9 +29,9 @@ def test_decimals_in_the_text_stand_in_a_table(page, least):
     tables = " ".join(part[0] for part in re.finditer(MARKED, page, re.DOTALL))
     text = re.sub(MARKED, "", page, flags=re.DOTALL).replace(f"{THRESHOLD_RATIO} times", "")
     known = {float(x) for x in re.findall(r"\d+\.\d+", tables)}
-    said = re.findall(r"\d+\.\d+", re.sub(r"\n    .*", "", text))
-    assert len(said) > least
-    missing = [x for x in said if float(x) not in {round(y, len(x.split(".")[1])) for y in known}]
+    quoted = re.findall(r"\d+\.\d+", re.sub(r"\n    .*", "", text))
+    assert len(quoted) > least
+    missing = [x for x in quoted if float(x) not in {round(y, len(x.split(".")[1])) for y in known}]
     assert missing == []
 
 
@@ -46,5 +46,5 @@ def test_decimals_in_the_text_stand_in_a_table(page, least):
     ],
 )
 def test_as_many_runs_stay_at_chance_as_the_text_says(cell, objects, at_chance, of):
-    found = accuracies(cell, objects)
-    assert (sum(x < NEAR_CHANCE for x in found), len(found)) == (at_chance, of)
+    values = accuracies(cell, objects)
+    assert (sum(x < NEAR_CHANCE for x in values), len(values)) == (at_chance, of)

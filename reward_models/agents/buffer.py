@@ -25,7 +25,7 @@ class SimilarityHerReplayBuffer(HerReplayBuffer):
     The similarities are those that the environment draws its goals with (``goal_scale``, ``goal_angle``), so goals stay
     within the bounds of the observation space. They come from a generator of the buffer's own, which takes its seed
     from NumPy's global state when the buffer is made: a model seeds that state, so one ``seed`` of the model gives one
-    stream. The generator is pickled with the buffer and goes on where it was.
+    stream. The generator is pickled with the buffer and resumes there.
 
     Args:
         args, options: those of ``HerReplayBuffer``.

@@ -98,7 +98,7 @@ class Run:
                 shutil.rmtree(checkpoint)
 
     def check(self, wanted: dict[str, Any], resume: bool) -> None:
-        """Refuse to go on with another run than the wanted one."""
+        """Refuse to resume another run than the wanted one."""
         own = {**self.record["config"], "cloned": self.record.get("cloned")}
         changes = [
             f"{name} is {own.get(name)!r} there and {value!r} here"

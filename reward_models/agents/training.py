@@ -112,14 +112,14 @@ def train(
 
     One torch thread is used, and NumPy's, Python's and torch's global random states, which stable-baselines3 seeds;
     all are given back as they were. Equal configurations, rewards and versions give equal agents, bit for bit on one
-    machine; a resumed run goes on from its last checkpoint with new episodes. A model as a reward is known by its
+    machine; a resumed run starts from its last checkpoint with new episodes. A model as a reward is known by its
     weights: it may lie elsewhere when the run is taken up, but not have been trained again.
 
     Args:
         config: what is trained.
         reward: "sparse" or "dense" for the truth, "hub:NAME", the path of a model, or a live object.
         directory: of the run; made if missing.
-        resume: go on with the unfinished run in the directory, or return the finished one. Without a run in it,
+        resume: resume the unfinished run in the directory, or return the finished one. Without a run in it,
             begin one.
         progress: print the memory of the replay buffer and show a bar.
         tensorboard: also log for TensorBoard.
@@ -186,7 +186,7 @@ def _learn(model: BaseAlgorithm, run: Run, reward: str | Reward, progress: bool,
 
 
 def _make_logger(folder: Path, steps: int, tensorboard: bool) -> Logger:
-    """Make a logger that goes on with the learning curve of the first ``steps`` steps."""
+    """Make a logger that continues the learning curve of the first ``steps`` steps."""
     earlier = [row for row in learning_curve(folder) if row.get(STEPS_COLUMN, math.inf) <= steps]
     writer = CSVOutputFormat(str(folder / CURVE))
     for row in earlier:

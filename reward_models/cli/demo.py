@@ -39,7 +39,7 @@ from spatialsim_env.files import replace_file
 TRUTH, RANDOM = "truth", "random agent"
 BEST = "matching, mixture"  # the reward whose agent is drawn
 KINDS = ("mirrored", "twisted", "mis_scaled")  # wrong configurations that the benchmark does not have
-HEARTBEAT = 30.0  # seconds of silence before a line says that work goes on
+HEARTBEAT = 30.0  # seconds of silence before a line says that jobs are running
 NEAR_CHANCE = 0.55  # an accuracy below says that a network has learned nothing
 KIND_OBJECTS = 3  # objects in the scenes of those kinds, as in the agents' world
 PACKAGES = ("spatialsim-env", "numpy", "torch", "gymnasium", "stable-baselines3")

@@ -273,7 +273,7 @@ def main() -> None:
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:  # what typer makes of Ctrl-C
-            print("stopped; the same command goes on from the last state on disk", file=sys.stderr)
+            print("stopped; the same command resumes from the last state on disk", file=sys.stderr)
         raise
     except EXPECTED as error:
         remedy = '; pip install "spatialsim-env[all]" brings it' if isinstance(error, ModuleNotFoundError) else ""

@@ -77,7 +77,7 @@ def build(
 
     Args:
         name: of a recipe.
-        work: folder of trainings; one that was stopped goes on, one that is finished is measured again.
+        work: folder of trainings; an interrupted one resumes, a finished one is measured again.
         samples: per range, of the card's accuracy.
         hard_samples: per task and range of the hard suite; 0 leaves it out.
         audited: whether the model is audited.
@@ -214,7 +214,7 @@ def _made_by() -> Row:
 
 
 def _begin(training: Path, made: Row) -> Row:
-    """The code that began a training; refuses to go on with an unfinished one of another commit."""
+    """The code that began a training; refuses to resume an unfinished one of another commit."""
     file = training / MADE_BY
     if not file.exists():
         with replace_file(file) as temporary:

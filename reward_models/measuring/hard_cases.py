@@ -118,7 +118,7 @@ def reference_judges(seed: int = 0) -> dict[str, ForTask]:
 
 
 def size_for(n_objects: int | tuple[int, int]) -> int:
-    """Samples per task that a range of objects gets unless told otherwise."""
+    """Default number of samples per task for a range of objects."""
     high = object_range(n_objects)[1]
     return next(size for most, size in SIZES if high <= most)
 

@@ -1,4 +1,4 @@
-"""The folder of a training: whose it is, its log, and the state from which an interrupted run goes on.
+"""The folder of a training: whose it is, its log, and the state from which an interrupted run resumes.
 
 All files are replaced as a whole. The state holds the log too, so that weights and log never disagree for long.
 """

@@ -1,7 +1,7 @@
 """The training protocol (sections 2.3 and 3.2 of the paper): Adam, cross-entropy, a curriculum of rotations.
 
 ``train`` fills a folder: ``config.json``, ``log.csv`` (a row an epoch), ``state.safetensors`` (weights, Adam's state
-and the log so far) and, at the end, ``model.safetensors`` and ``model.json``. Run again, it goes on after the last
+and the log so far) and, at the end, ``model.safetensors`` and ``model.json``. Run again, it resumes after the last
 whole epoch, and the weights are those of a run that was never interrupted, bit for bit: the samples are a function of
 (data seed, stage) and their order of (seed, stage, epoch), so there is no random state to keep. torch's and numpy's
 global random states are left alone. A run that fails before it has a model and its first samples leaves the folder
@@ -11,7 +11,7 @@ free.
 for rounding; every seed has a folder of its own in the pass's folder, with its log and its model.
 
 With ``data`` the samples come from stored sets. Each must be what the configuration describes, and ``config.json``
-and ``model.json`` hold the SHA-256 of all of them: a run goes on with the sets that it began with or not at all.
+and ``model.json`` hold the SHA-256 of all of them: a run resumes with the sets that it began with or not at all.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def train_together(
     device: torch.device | str = "cpu",
     progress: bool | None = None,
 ) -> list[RewardModel]:
-    """Train a model a seed in one pass, or go on with it; ``config.seed`` is not used.
+    """Train a model a seed in one pass, or resume it; ``config.seed`` is not used.
 
     Returns:
         The trained models in the order of ``seeds``, in evaluation mode, on ``device``.

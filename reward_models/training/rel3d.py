@@ -2,7 +2,7 @@
 
 ``train`` fills a folder: ``config.json``, ``log.csv`` (a row an epoch), ``state.safetensors`` (weights, the best ones
 so far, Adam's state and the log) and, at the end, ``model.safetensors`` and ``model.json`` with
-the weights of the best epoch in place of the state. Run again, it goes on after the last epoch in the state, and the
+the weights of the best epoch in place of the state. Run again, it resumes after the last epoch in the state, and the
 weights are those of a run that was never interrupted, bit for bit: the order of the samples and the crops of pictures
 are functions of (seed, epoch), and learning rate, best epoch and end follow from the log. torch's and numpy's global
 random states are left alone.
@@ -117,7 +117,7 @@ def train(
         pictures: folder of the pictures that samples name, for models that see them.
         progress: show a bar; by default where standard error is a terminal.
         on_epoch: called after each epoch.
-        keep_every: seconds between two states at least; with 0 there is one after each epoch. A run goes on from the
+        keep_every: seconds between two states at least; with 0 there is one after each epoch. A run resumes from the
             last one.
 
     Returns:

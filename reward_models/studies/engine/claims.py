@@ -47,7 +47,7 @@ def refuse_full_disk(error: BaseException, name: str) -> None:
             raise NoSpaceLeft(
                 cause.errno,
                 f"no space left on the disk while {name} was run; no row of it was written. Make room, and the same "
-                "command goes on",
+                "command resumes",
             ) from error
         cause = cause.__cause__ or cause.__context__
 

@@ -66,7 +66,7 @@ def _in_parallel(do: Callable[[U], Outcome[R]], units: Sequence[U], jobs: int, b
             yield from Parallel(return_as=return_as, batch_size=1)(delayed(do)(unit) for unit in units)
     except killed as error:
         raise RuntimeError(
-            "a worker process was killed, perhaps for want of memory; what it was at goes on where it was when the "
+            "a worker process was killed, perhaps for want of memory; its unit resumes when the "
             f"same command is run again ({str(error).splitlines()[0]})"
         ) from error
 
@@ -107,7 +107,7 @@ def submit(
     """Submit units as a number of jobs; returns submitit's jobs.
 
     Args:
-        options: of submitit, as timeout_min (a day unless told), mem_gb, slurm_partition; one GPU a job on cuda.
+        options: of submitit, as timeout_min (a day by default), mem_gb, slurm_partition; one GPU a job on cuda.
         cluster: "slurm" or "local"; by default SLURM where it is installed, else processes of this machine.
 
     Raises:

@@ -2,7 +2,7 @@
 
 A unit is claimed by a lock on ``RESULTS/.claims/ID.lock``; one that another process has claimed is skipped. Units that
 it builds on are made first, under their own claims, or waited for. An exception is a row with its last line, and its
-traceback stays in the work folder; the study goes on. Only a full disk ends it.
+traceback stays in the work folder; the study continues. Only a full disk ends it.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def train(
     seed: int = 0,
     progress: bool = True,
 ) -> Agent:
-    """Train an agent into a folder, or go on with its unfinished run there (``agents.training.train``).
+    """Train an agent into a folder, or resume its unfinished run there (``agents.training.train``).
 
     Args:
         out: folder of the run.

@@ -2,7 +2,7 @@
 
 ``harden`` fills a folder: ``hardening.json``, ``start/`` (a training), ``round1/`` and so on (``model.*``, ``ends.*``
 and, at the end, ``round.json``), and, when all is done, ``log.csv``, ``model.safetensors`` and ``model.json``. Run
-again, it goes on after the last whole round.
+again, it resumes after the last whole round.
 """
 
 from __future__ import annotations

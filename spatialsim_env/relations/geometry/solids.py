@@ -1,6 +1,6 @@
 """Exact geometry of two oriented boxes, compiled: separation, distance, depth, shared volume, the part below a height.
 
-Everything is told in the frame of the first box, which lies at the origin with half sizes ``a``: the second has its
+Everything is given in the frame of the first box, which lies at the origin with half sizes ``a``: the second has its
 centre at ``d``, the columns of ``c`` as axes and half sizes ``b``. A solid is a union of boxes that share its axes.
 """
 

@@ -1,8 +1,8 @@
 """Things of our own scenes: categories with size ranges, and which (category, predicate, category) are admissible.
 
 Sizes are full sizes in metres along front, left, up. Ranges are plausible everyday sizes that we chose; no published
-category is copied. The tip, cavity and opening of a category are those of its kind (``scene.KINDS``). What is
-admissible is told by rules over kinds, sizes and flight, not by a list, so a new category finds its own triples.
+category is copied. The tip, cavity and opening of a category are those of its kind (``scene.KINDS``).
+Admissible triples follow from rules over kinds, sizes and flight, not from a list, so a new category gets its own.
 """
 
 from __future__ import annotations

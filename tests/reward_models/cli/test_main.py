@@ -123,7 +123,7 @@ def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on" in error
+    assert "the same command resumes" in error
     assert "Traceback" not in error
 
 
