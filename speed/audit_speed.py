@@ -24,9 +24,9 @@ import torch
 from recording import Row
 
 from reward_models.auditing.audit import audit
-from reward_models.hub.build import TIMED_OBJECTS, microseconds
 from reward_models.hub.recipes import recipe
 from reward_models.judges.learned import load
+from reward_models.studies.audits.cards import TIMED_OBJECTS, microseconds
 
 TRAINED = "matching"
 AUDITED = ("matching", "mpgnn")

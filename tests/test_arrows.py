@@ -60,7 +60,6 @@ ARROWS: dict[str, set[str]] = {
 PENDING = {  # imports that are still to go
     (f"{WORLD}.core", f"{WORLD}.arrangements"),
     (f"{WORLD}.relations.world", f"{WORLD}.arrangements"),
-    (f"{LEARNED}.hub", f"{LEARNED}.studies"),
     (f"{LEARNED}.studies", f"{LEARNED}.cli"),
 }
 

@@ -133,7 +133,7 @@ def markdown(found: Report, drawn: Sequence[str] = ()) -> str:
         return "\n\n".join(parts) + "\n"
     of_relations = "predicates" in found["settings"]
     note = _RELATION_NOTE if of_relations else _NOTE
-    parts += ["## Precision under optimisation", note, _optimisers(found, of_relations).markdown()]
+    parts += ["## Precision under optimisation", note, table(found).markdown()]
     if found["not_run"]:
         parts.append(_listed(found["not_run"]))
     if not of_relations:
@@ -172,7 +172,9 @@ def _listed(entries: dict[str, str]) -> str:
     return "\n".join(f"- {name}: {text}" for name, text in entries.items())
 
 
-def _optimisers(found: Report, of_relations: bool) -> Table:
+def table(found: Report) -> Table:
+    """The rows of a report."""
+    of_relations = "predicates" in found["settings"]
     first = ("optimiser", "predicate" if of_relations else "objects", "starts")
     shared = ("says achieved", "truly achieved", "**precision**", "reach")
     last = ("median margin" if of_relations else "median distance", "evaluations to a claim")

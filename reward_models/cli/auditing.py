@@ -44,10 +44,12 @@ def audit(
 ) -> None:
     """Precision under optimisation: of what gradient, search and agent get the model to call achieved, how much is.
 
-    Writes audit.json, report.md and pictures; prints each target. Exits with 1 if the model's answers are not verdicts,
+    Writes audit.json, report.md and pictures; prints each target. Run again, it does what is missing. Exits with 1 if
+    the model's answers are not verdicts,
     or, with --check, if the card is not reproduced.
     """
     import reward_models
+    from reward_models.studies.audits.tables import resume
 
     card = _card(model) if check else None
     chosen = {
@@ -63,12 +65,11 @@ def audit(
     settings |= {name: value for name, value in chosen.items() if value is not None}
     settings["agent"] = agent and not check
     settings = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
-    found = reward_models.audit(
-        model,
-        out=out or Path("runs/audit") / (Path(model.removeprefix("hub:")).name or "model"),
-        progress=print,
-        **settings,
-    )
+    folder = out or Path("runs/audit") / (Path(model.removeprefix("hub:")).name or "model")
+    if check:
+        found = reward_models.audit(model, out=folder, progress=print, **settings)
+    else:
+        found = resume(model, folder, **settings)
     print()
     if not _said(found, card):
         raise typer.Exit(1)

@@ -85,7 +85,7 @@ def build(
     pictures: Annotated[Path | None, typer.Option(help="Folder that gets NAME, small pictures of the audit.")] = None,
 ) -> None:
     """Train a model of the hub by its recipe, measure and audit it, and write it with its card and checksums."""
-    from reward_models.hub.build import build as build_model
+    from reward_models.studies.audits.cards import build as build_model
 
     sizes = {"samples": samples, "hard_samples": hard_samples}
     home = build_model(name, out, work, **sizes, audited=audit, agent=agent, pictures=pictures, say=_say)
@@ -100,7 +100,7 @@ def truth(
     agent: Agents = True,
 ) -> None:
     """Write what a card says of a model, of the truth: accuracy and audit."""
-    from reward_models.hub.build import build_truth
+    from reward_models.studies.audits.cards import build_truth
 
     print(f"{build_truth(out, work, samples=samples, agent=agent, say=_say)}: whole")
 

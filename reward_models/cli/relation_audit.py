@@ -23,8 +23,8 @@ def audit(
 
     Writes audit.json and report.md. Exits with 1 if the model's answers are not verdicts.
     """
-    from reward_models.auditing.audit import audit as audit_model
     from reward_models.auditing.relations import RelationAudit
+    from reward_models.studies.audits.tables import resume
 
     chosen = {
         "predicates": tuple(predicate) if predicate else None,
@@ -35,7 +35,7 @@ def audit(
     }
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     folder = out or Path("runs/rel3d/audit") / (Path(model.removeprefix("hub:")).name or "model")
-    found = audit_model(model, RelationAudit.name, out=folder, progress=print, **settings)
+    found = resume(model, folder, RelationAudit.name, **settings)
     for name, text in found["failures"].items():
         print(f"not audited: {name}: {text}")
     for name, text in found["not_run"].items():

@@ -24,14 +24,14 @@ OBJECTS = 5  # in the scene
 DISPLACED = 0  # row of the scene
 MOST_LOGIT = 100.0  # end of the scale of a picture
 
-Judge = Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[Any]]  # targets, references (B, n, 10) -> (B,)
+Score = Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[Any]]  # displaced and still (B, n, 10) -> (B,)
 
 
-def heat_map(judge: Judge, scene: NDArray[np.float32] | None = None, displaced: int = DISPLACED) -> dict[str, Any]:
+def heat_map(score: Score, scene: NDArray[np.float32] | None = None, displaced: int = DISPLACED) -> dict[str, Any]:
     """The values over the grid, as they stand in a row.
 
     Args:
-        judge: says of targets and references (B, n, 10) how much they are the same, (B,).
+        score: says of displaced and still scenes (B, n, 10) how much they are the same, (B,).
         scene: (n, 10); the reference scene of ``identification/n5`` by default, for both tasks.
         displaced: row of the object that moves.
 
@@ -41,7 +41,7 @@ def heat_map(judge: Judge, scene: NDArray[np.float32] | None = None, displaced: 
     """
     scene = reference_scene(OBJECTS, 0) if scene is None else scene
     targets = displacements(scene, displaced)
-    values = judge(targets, np.broadcast_to(scene, targets.shape))
+    values = score(targets, np.broadcast_to(scene, targets.shape))
     return {
         "logits": np.asarray(values, np.float64).reshape(GRID, GRID).round(4).tolist(),
         "scene": scene.astype(np.float64).round(6).tolist(),

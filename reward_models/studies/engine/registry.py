@@ -13,6 +13,7 @@ STUDIES = {  # module and name of a Study
     "hard_suite": "reward_models.studies.hard_suite.tables:STUDY",
     "hardening": "reward_models.studies.hardening.tables:STUDY",
     "rel3d": "reward_models.studies.rel3d.report:REL3D",
+    "audits": "reward_models.studies.audits.tables:STUDY",
 }
 
 

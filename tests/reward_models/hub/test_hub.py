@@ -22,12 +22,13 @@ import reward_models
 from reward_models import models
 from reward_models.agents import reward_source
 from reward_models.cli.main import app
-from reward_models.hub import build, recipes, verify
+from reward_models.hub import recipes, verify
 from reward_models.judges import shipped
 from reward_models.judges.learned import LearnedReward, resolve
 from reward_models.measuring import hard_cases
 from reward_models.models import checkpoint
 from reward_models.models.checkpoint import CheckpointError
+from reward_models.studies.audits import cards
 from reward_models.training.config import TrainingConfig
 from spatialsim_env import testing
 from spatialsim_env.arrangements import hard_suite
@@ -108,8 +109,8 @@ def test_cards(name):
     if card["hard_suite"] is not None:
         assert card["hard_suite"]["accuracy"].keys() == set(hard_suite.NAMES)
     if card["audit"] is not None:
-        assert tuple(card["audit"]["settings"]["n_objects"]) == build.AUDIT["n_objects"]
-        assert {row["n_objects"] for row in card["audit"]["rows"]} <= set(build.AUDIT["n_objects"])
+        assert tuple(card["audit"]["settings"]["n_objects"]) == cards.AUDIT["n_objects"]
+        assert {row["n_objects"] for row in card["audit"]["rows"]} <= set(cards.AUDIT["n_objects"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -302,7 +303,7 @@ def test_commands(home):
 
 
 def test_build(tmp_path, small, monkeypatch):
-    monkeypatch.setattr(build, "TIMED_BATCHES", (1, 2))
+    monkeypatch.setattr(cards, "TIMED_BATCHES", (1, 2))
     out, work = tmp_path / "out", tmp_path / "work"
     options = ("--out", out, "--work", work, "--samples", 20, "--hard-samples", 0, "--no-audit")
     assert str(out / "small") in run("build", "small", *options)
@@ -330,7 +331,7 @@ def test_the_hard_suite_on_a_card(monkeypatch):
     curve = [row(f"displaced/{d}sigma", 5 if d < 8 else 10) for d in hard_suite.DISPLACEMENTS]
     found = [row("displaced/48sigma", 9, certified=True), *curve, row("abstract", None)]
     monkeypatch.setattr(hard_cases, "run", lambda model, **options: found)
-    card = build._hard_suite(reward_models.load("hub:matching"), 10)
+    card = cards._hard_suite(reward_models.load("hub:matching"), 10)
     assert card["accuracy"]["displaced/48sigma"] == {"3-8": {"correct": 9, "total": 10}}
     assert card["accuracy"]["displaced/2sigma"] == {"3-8": {"correct": 5, "total": 10}}
     assert card["accuracy"]["abstract"] == {"3-8": {"correct": None, "total": 10}}
@@ -343,8 +344,8 @@ def test_a_recipe_of_another_way(tmp_path, monkeypatch):
 
     chosen = recipes.Recipe("Untrained.", replace(SMALL, seed=4), ("All of it.",), make)
     monkeypatch.setitem(recipes.SHIPPED, "untrained", chosen)
-    monkeypatch.setattr(build, "TIMED_BATCHES", (1,))
-    home = build.build("untrained", tmp_path / "out", tmp_path / "work", **QUICK)
+    monkeypatch.setattr(cards, "TIMED_BATCHES", (1,))
+    home = cards.build("untrained", tmp_path / "out", tmp_path / "work", **QUICK)
     monkeypatch.setattr(shipped, "HOME", home.parent)
     assert (shipped.card("untrained")["seed"], shipped.card("untrained")["seconds"]) == (4, None)
 
@@ -355,16 +356,16 @@ def test_a_failed_build_leaves_what_was_there(tmp_path, small, monkeypatch):
     (old / "old").touch()
     monkeypatch.setattr(shipped, "write_checksums", lambda folder: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        build.build("small", old.parent, tmp_path / "work", **QUICK)
+        cards.build("small", old.parent, tmp_path / "work", **QUICK)
     assert [path.name for path in old.parent.iterdir()] == ["small"]
     assert (old / "old").exists()
 
 
 def test_an_unfinished_training_of_another_commit(tmp_path, small):
-    made = build._made_by() | {"commit": "0" * 40}
+    made = cards._made_by() | {"commit": "0" * 40}
     (tmp_path / "small").mkdir()
-    (tmp_path / "small" / build.MADE_BY).write_text(json.dumps(made))
+    (tmp_path / "small" / cards.MADE_BY).write_text(json.dumps(made))
     with pytest.raises(ValueError, match="unfinished training of commit 0000"):
-        build.build("small", tmp_path / "out", tmp_path, say=lambda _: None)
+        cards.build("small", tmp_path / "out", tmp_path, say=lambda _: None)
     with pytest.raises(ValueError, match=f"no recipe makes 'none'; accepted are {', '.join(recipes.SHIPPED)}"):
-        build.build("none", tmp_path / "out", tmp_path)
+        cards.build("none", tmp_path / "out", tmp_path)

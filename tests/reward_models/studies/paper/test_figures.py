@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 
+from reward_models.measuring.heat_map import MOST_LOGIT
 from reward_models.studies.paper import figures
 from reward_models.studies.paper.summary import Cells
 from reward_models.tables import png
@@ -53,7 +54,7 @@ def test_heat_maps_share_one_symmetric_scale_and_mark_the_places(results):
     figure = figures.heat_maps(results, "identification")
     panels = [axes for axes in figure.axes if axes.images]
     assert [axes.get_title().split("\n")[0] for axes in panels] == ["truth: 1 - distance", "matching network", "GCN"]
-    assert {axes.images[0].get_clim() for axes in panels} == {(-heat_map.MOST_LOGIT, heat_map.MOST_LOGIT)}
+    assert {axes.images[0].get_clim() for axes in panels} == {(-MOST_LOGIT, MOST_LOGIT)}
     assert all(axes.images[0].norm(0) == pytest.approx(0.5) for axes in panels)
     positions = reference_scene(5, 0)[:, POSITION]
     for axes in panels:

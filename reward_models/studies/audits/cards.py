@@ -181,12 +181,12 @@ def build_truth(
 
 
 def _audit(model: Path | str, work: Path, name: str, agent: bool, say: Callable[[str], None]) -> Row:
-    from reward_models.auditing.audit import audit
+    from reward_models.studies.audits.tables import resume
 
     say(f"{name}: audit")
-    return audit(
+    return resume(
         model,
-        out=work / AUDITS / name,
+        work / AUDITS / name,
         truth_agents=work / TRUTH_AGENTS,
         agent=agent,
         progress=lambda line: say(f"{name}: {line}"),
@@ -209,8 +209,7 @@ def microseconds(model: LearnedModel, size: int) -> float:
 
 
 def _made_by() -> Row:
-    said = provenance.made_by()
-    return {key: said[key] for key in _MADE}
+    return provenance.made_by()
 
 
 def _begin(training: Path, made: Row) -> Row:

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from reward_models.agents.configs import AgentConfig
 from reward_models.cli.main import app
-from reward_models.hub import build, recipes, verify
+from reward_models.hub import recipes, verify
 from reward_models.hub.targets import card_targets
 from reward_models.judges import shipped
+from reward_models.studies.audits import cards
 from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.tasks import RANGES
 
@@ -51,8 +52,8 @@ def home(built, tmp_path, monkeypatch):
 def tiny(patch: pytest.MonkeyPatch) -> None:
     recipe = recipes.Recipe("A trial.", SMALL, ("It has learned little.",))
     patch.setitem(recipes.SHIPPED, "small", recipe)
-    patch.setattr(build, "TIMED_BATCHES", (1,))
-    patch.setattr(build, "AUDIT", AUDIT)
+    patch.setattr(cards, "TIMED_BATCHES", (1,))
+    patch.setattr(cards, "AUDIT", AUDIT)
 
 
 def run(*arguments: object, exit_code: int = 0) -> str:
@@ -93,7 +94,7 @@ def test_a_build_audits(built, home):
 
 
 def test_agents_on_the_truth_are_shared(built, home, tmp_path, monkeypatch):
-    file = built / "work" / build.TRUTH_AGENTS / AGENT.name / "agent.json"
+    file = built / "work" / cards.TRUTH_AGENTS / AGENT.name / "agent.json"
     trained = file.stat().st_mtime_ns
     monkeypatch.setitem(recipes.SHIPPED, "other", recipes.SHIPPED["small"])
     run("hub", "build", "other", "--out", tmp_path / "out", "--work", built / "work", *OPTIONS)
