@@ -6,7 +6,7 @@ it takes some seconds and learns a little; 54,000 steps are some minutes and bri
 
 import argparse
 
-from reward_models.studies.relation_agents import agent
+from reward_models.agents import relations
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", default="runs/reward_relation_agent", help="folder of the run; run again to resume")
@@ -16,9 +16,9 @@ parser.add_argument("--steps", type=int, default=4_000, help="environment steps"
 parser.add_argument("--episodes", type=int, default=50, help="episodes of each predicate to judge it by")
 options = parser.parse_args()
 
-trained = agent.train(options.out, options.reward, options.predicate, steps=options.steps, progress=False)
-found = agent.evaluate(trained, trained.config, trained.reward, episodes=options.episodes)
-at_random = agent.evaluate("random", trained.config, trained.reward, episodes=options.episodes)
+trained = relations.train(options.out, options.reward, options.predicate, steps=options.steps, progress=False)
+found = relations.evaluate(trained, trained.config, trained.reward, episodes=options.episodes)
+at_random = relations.evaluate("random", trained.config, trained.reward, episodes=options.episodes)
 trained.close()
 
 print(f"{options.steps:,} steps on {options.reward}; shares of {options.episodes} episodes")

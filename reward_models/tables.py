@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 NONE = "-"  # a cell without a value
 DPI = 110
+
+
+def markdown(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Format cells as Markdown."""
+    rows = (columns, ("---",) * len(columns), *lines)
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
 
 
 @dataclass(frozen=True)
@@ -23,8 +30,7 @@ class Table:
 
     def markdown(self) -> str:
         """Format the cells, without title and note."""
-        lines = (self.columns, ("---",) * len(self.columns), *self.lines)
-        return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+        return markdown(self.columns, self.lines)
 
     def csv(self) -> str:
         """Format a line of columns, then the others."""

@@ -12,6 +12,7 @@ STUDIES = {  # module and name of a Study
     "agents": "reward_models.studies.agents.tables:STUDY",
     "hard_suite": "reward_models.studies.hard_suite.tables:STUDY",
     "hardening": "reward_models.studies.hardening.tables:STUDY",
+    "relation_agents": "reward_models.studies.relation_agents.tables:STUDY",
     "rel3d": "reward_models.studies.rel3d.report:REL3D",
     "audits": "reward_models.studies.audits.tables:STUDY",
 }

@@ -16,6 +16,7 @@ from reward_models.measuring.hard_cases import CEILING, thresholds
 from reward_models.shares import value_of
 from reward_models.studies.engine import rows as study_rows
 from reward_models.studies.hard_suite.tables import STUDY
+from reward_models.tables import markdown
 
 RESULTS = Path(__file__).parents[3] / "results"
 TRUTH, HARD = RESULTS / "audit" / "truth.json", RESULTS / "hard"
@@ -57,7 +58,7 @@ def models(cards: dict[str, Card] | None = None) -> str:
         f"and turning them; by an agent with {_listed(AGENT_OBJECTS)}. Reach: the share of the gradient's starts that "
         "end in a claim that is true. *none*: nothing was\ncalled achieved."
     )
-    return f"{_markdown(header, lines)}\n\n{note}"
+    return f"{markdown(header, lines)}\n\n{note}"
 
 
 def targets(cards: dict[str, Card] | None = None) -> str:
@@ -71,7 +72,7 @@ def targets(cards: dict[str, Card] | None = None) -> str:
         lines = [[one.name, one.bound, one.found, "yes" if one.met else "**no**"] for one in found]
         met = sum(one.met for one in found)
         title = f"**`hub:{name}`**, {met} of {len(found)} met"
-        parts.append(f"{title}\n\n{_markdown(['target', 'bound', 'value', 'met'], lines)}")
+        parts.append(f"{title}\n\n{markdown(['target', 'bound', 'value', 'met'], lines)}")
     return "\n\n".join(parts)
 
 
@@ -112,7 +113,3 @@ def _shares(audit: Card, optimiser: str, name: str, objects: Iterable[int]) -> s
 def _listed(numbers: Iterable[int]) -> str:
     *first, last = map(str, numbers)
     return f"{', '.join(first)} and {last}"
-
-
-def _markdown(columns: list[str], lines: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))

@@ -25,7 +25,7 @@ from reward_models.studies.paper.protocol import title
 from reward_models.studies.paper.study import STUDY
 from reward_models.studies.paper.summary import Cells, published, summarise
 from reward_models.studies.readme import audit, relations
-from reward_models.tables import NONE, Table, number
+from reward_models.tables import NONE, Table, markdown, number
 from reward_models.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[3]
@@ -40,17 +40,13 @@ HARD = RESULTS / "hard"
 sys.path.append(str(SPEED))
 
 
-def _markdown(columns: list[str], lines: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))
-
-
 def _demo() -> str:
     """Table of the demo's measurements and their origin."""
     summary = json.loads(DEMO.read_text())
     header, *lines = demo.rows(summary)
     agent = summary["settings"]["agent"]
     return (
-        f"{_markdown(list(header), [list(line) for line in lines])}\n\n"
+        f"{markdown(list(header), [list(line) for line in lines])}\n\n"
         f"Accuracy on {summary['settings']['test_samples']:,} samples: on the benchmark by number of objects (every "
         "network trained on 3-8), then on\nwrong configurations of three objects that the benchmark does not have. "
         f"{summary['settings']['agents']} agents a\nreward, {agent['total_steps']:,} steps of training and "
@@ -142,7 +138,7 @@ def _best() -> str:
             ]
         )
     columns = ["objects", "spread rule", "best published network", "best of the paper's networks here"]
-    return _markdown([*columns, title("graph_matching"), title("matching")], lines)
+    return markdown([*columns, title("graph_matching"), title("matching")], lines)
 
 
 def _counts() -> str:
@@ -152,7 +148,7 @@ def _counts() -> str:
         weights = {row.n_weights for row in known.runs(tables.cells_of("discrimination", model, tables.GROUPS[group]))}
         paper = published()["discrimination"][tables.PUBLISHED_AS.get(model, model)]["weights"][group]
         lines.append([title(model), ", ".join(f"{count:,}" for count in weights) or "-", f"{paper:,}"])
-    return _markdown(["network of two inputs", "weights here", "weights in the paper"], lines)
+    return markdown(["network of two inputs", "weights here", "weights in the paper"], lines)
 
 
 def _deviations() -> str:
@@ -176,7 +172,7 @@ def _deviations() -> str:
                     ]
                 )
     columns = ["model", "trained on", "tested on", "published deviation", "of test batches", "over runs here"]
-    return _markdown(columns, lines)
+    return markdown(columns, lines)
 
 
 PAGES: dict[Path, dict[str, Callable[[], str]]] = {

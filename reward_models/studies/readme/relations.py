@@ -9,9 +9,12 @@ from typing import Any
 from reward_models import shares
 from reward_models.auditing.report import JSON, MARKDOWN
 from reward_models.shares import value_of
+from reward_models.studies.engine import rows as study_rows
 from reward_models.studies.rel3d import report, tables
 from reward_models.studies.rel3d.runs import VARIANTS
-from reward_models.studies.relation_agents import agent
+from reward_models.studies.relation_agents.tables import STUDY
+from reward_models.studies.relation_agents.work import RelationAgentRow
+from reward_models.tables import markdown
 from spatialsim_env.relations.pairs.categories import NAMES
 
 RESULTS = Path(__file__).parents[3] / "results" / "rel3d"
@@ -46,37 +49,40 @@ def study() -> str:
         f"shapes of the objects, the others are not. Weights: with our {len(NAMES)} categories. "
         f"Commit {(found[0].stamp.commit or '')[:7]}."
     )
-    return f"{_markdown(header, lines)}\n\n{note}"
+    return f"{markdown(header, lines)}\n\n{note}"
 
 
 def agents() -> str:
     """Success by the rule of agents on the rule and on learned models, means over seeds."""
-    rows = agent.read(RESULTS / "agents")
-    of = {kind: found for kind in REWARDS if (found := [row for row in rows if row["id"].startswith(f"{kind}/")])}
-    if RULE not in of:
-        return NOTHING.format("spatialsim rel3d agent evaluate")
-    learned = [kind for kind in of if kind != RULE]
+    if not (RESULTS / "agents").is_dir():
+        return NOTHING.format("spatialsim study run relation_agents")
+    return compare_agents(list(study_rows.read(STUDY, RESULTS / "agents").done.values()))
+
+
+def compare_agents(rows: list[RelationAgentRow]) -> str:
+    """Compare agents on the rule with agents on learned models, means over seeds."""
+    by_kind = {kind: chosen for kind in REWARDS if (chosen := [row for row in rows if row.id.startswith(f"{kind}/")])}
+    learned = [kind for kind in by_kind if kind != RULE]
     header = [
         "relation",
         "on the rule",
-        *(f"{REWARDS[kind]}: {what}" for kind in learned for what in ("says", "truly")),
+        *(f"{REWARDS[kind]}: {verdict}" for kind in learned for verdict in ("says", "truly")),
     ]
     lines = [
         [
             name,
-            f"{_mean(of[RULE], name, 'success'):.3f}",
-            *(f"{_mean(of[kind], name, key):.3f}" for kind in learned for key in ("claimed", "success")),
+            f"{_mean(by_kind[RULE], name, 'success'):.3f}",
+            *(f"{_mean(by_kind[kind], name, key):.3f}" for kind in learned for key in ("claimed", "success")),
         ]
-        for name in rows[0]["predicates"]
+        for name in rows[0].predicates
     ]
-    settings = rows[0]["settings"]
-    counts = ", ".join(f"{len(found)} {REWARDS[kind]}" for kind, found in of.items())
+    counts = ", ".join(f"{len(chosen)} {REWARDS[kind]}" for kind, chosen in by_kind.items())
     note = (
-        f"Agents: {counts}; {rows[0]['steps']:,} steps of training, {settings['episodes']} episodes of each relation.\n"
-        "An episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commits "
-        f"{', '.join(dict.fromkeys(row['commit'][:7] for row in rows))}."
+        f"Agents: {counts}; {rows[0].steps:,} steps of training, {rows[0].settings['episodes']} episodes of each "
+        "relation.\nAn episode counts by its last step. *Says*: the reward's own verdict, *truly*: the rule's. Commits "
+        f"{', '.join(dict.fromkeys((row.stamp.commit or '')[:7] for row in rows))}."
     )
-    return f"{_markdown(header, lines)}\n\n{note}"
+    return f"{markdown(header, lines)}\n\n{note}"
 
 
 def audits() -> str:
@@ -98,18 +104,14 @@ def audits() -> str:
     note = f"{starts} starts a relation and optimiser; all figures: " + ", ".join(
         f"[{REWARDS[name]}](results/rel3d/audit/{name}/{MARKDOWN})" for name in found
     )
-    return f"{_markdown(['trained, optimiser', *relations], lines)}\n\n{note}."
+    return f"{markdown(['trained, optimiser', *relations], lines)}\n\n{note}."
 
 
-def _mean(rows: list[dict[str, Any]], name: str, key: str) -> float:
-    values = [shares.value_of(row["predicates"][name][key]) or 0.0 for row in rows]
+def _mean(rows: list[RelationAgentRow], name: str, key: str) -> float:
+    values = [shares.value_of(row.predicates[name][key]) or 0.0 for row in rows]
     return sum(values) / len(values)
 
 
 def _shown(share: Any) -> str:
     value = value_of(share)
     return "none" if value is None else f"{value:.2f}"
-
-
-def _markdown(columns: list[str], lines: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))

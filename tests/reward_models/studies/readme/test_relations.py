@@ -8,6 +8,9 @@ import pytest
 
 from reward_models.shares import wilson
 from reward_models.studies.readme import relations
+from reward_models.studies.relation_agents import runs
+from reward_models.studies.relation_agents.tables import STUDY
+from reward_models.studies.relation_agents.work import RelationAgentRow
 
 
 @pytest.fixture(autouse=True)
@@ -20,29 +23,25 @@ def share(hits, total):
     return {"hits": hits, "total": total, "interval": list(wilson(hits, total))}
 
 
-def write_agent(folder, name, success, claimed):
+def agent(name, success, claimed):
+    """The row of an agent."""
+    unit = runs.units()[name]
     shares = {"success": share(success, 10), "claimed": share(claimed, 10)}
-    row = {
-        "id": name, "package": "0", "commit": "abcdefghi", "settings": {"episodes": 10}, "model": None, "steps": 1000,
-        "seconds": 1.0, "cpu_seconds": 1.0, "predicates": {"on": shares, "all": shares}, "curve": [],
-    }  # fmt: skip
-    path = folder / "agents" / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(row))
+    settings = unit.settings(name) | {"episodes": 10}
+    return RelationAgentRow(name, STUDY.stamp(), settings, steps=1000, predicates={"on": shares, "all": shares})
 
 
 def cells(line):
     return line.strip("| ").split(" | ")
 
 
-def test_agents_are_means_over_seeds(results):
-    write_agent(results, "rule/seed0", 9, 9)
-    write_agent(results, "rule/seed1", 8, 8)
-    write_agent(results, "relational/seed0", 2, 10)
-    header, _, on, _ = relations.agents().split("\n\n")[0].splitlines()
+def test_agents_are_means_over_seeds():
+    rows = [agent("rule/seed0", 9, 9), agent("rule/seed1", 8, 8), agent("relational/seed0", 2, 10)]
+    text = relations.compare_agents(rows)
+    header, _, on, _ = text.split("\n\n")[0].splitlines()
     assert cells(header) == ["relation", "on the rule", "on pairs: says", "on pairs: truly"]
     assert cells(on) == ["on", "0.850", "1.000", "0.200"]
-    assert "2 on the rule, 1 on pairs; 1,000 steps" in relations.agents()
+    assert "2 on the rule, 1 on pairs; 1,000 steps" in text
 
 
 def test_audits_hold_the_precision_of_each_relation(results):

@@ -12,22 +12,19 @@ import torch
 from typer.testing import CliRunner
 
 import spatialsim_env
-from reward_models import models
 from reward_models.agents import relation_features
+from reward_models.agents import relations as agent
 from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import RELATION, AgentConfig
 from reward_models.agents.relation_hindsight import RelationHerReplayBuffer
+from reward_models.agents.relations import ALL, CONFIG, SEVEN, config_of
 from reward_models.agents.training import load_agent, make_envs
 from reward_models.cli.relation_agents import agent_app
-from reward_models.models import checkpoint
-from reward_models.models.relations import inputs
 from reward_models.shares import share_of
-from reward_models.studies.relation_agents import agent
-from reward_models.studies.relation_agents.agent import ALL, CONFIG, SEVEN, config_of
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.scene import CENTER, EYE, EYE_RIGHT, EYE_UP, FRONT, OBJECT, SUBJECT, UP
-from spatialsim_env.relations.vocabulary import DIRECTIONAL, INDEX, PREDICATES
+from spatialsim_env.relations.vocabulary import DIRECTIONAL, INDEX
 from spatialsim_env.relations.world import goals
 
 ID = f"spatialsim_env:{spatialsim_env.RELATION_IDS[0]}"
@@ -210,45 +207,6 @@ def test_a_policy_that_knows_how_is_found_to():
     assert found["under"].success_rate > 0.9
 
 
-@pytest.fixture
-def stored(tmp_path):
-    """A relational network that has learned nothing."""
-    net = models.create("relational", seed=3)
-    envs, _ = worlds(64)
-    scenes, observers = (x.astype(np.float64) for x in envs.scenes)
-    net.fit_scale(inputs.from_scenes(scenes, observers, 0, net.needs))
-    checkpoint.save(net, tmp_path / "model", {"name": "relations", "predicates": list(PREDICATES), "objects": []})
-    return tmp_path / "model"
-
-
-def test_an_agent_on_a_model_and_its_gap(tiny, tmp_path, stored):
-    on_rule = agent.train(tmp_path / "rule", predicates=("near", "outside"), progress=False)
-    on_model = agent.train(tmp_path / "net", f"{stored}:dense", ("near", "outside"), progress=False)
-    rows = [
-        agent.row_of("rule/seed0", on_rule, tmp_path / "rule", 10),
-        agent.row_of("relational/seed0", on_model, tmp_path / "net", 10),
-    ]
-    assert rows[0]["model"] is None
-    assert rows[1]["model"]["sha256"] == checkpoint.read_info(stored)["sha256"]
-    for row in rows:
-        agent.write(tmp_path / "results", row)
-        assert set(row["predicates"]) == {"near", "outside", ALL}
-    read = agent.read(tmp_path / "results")
-    assert sorted(row["id"] for row in read) == ["relational/seed0", "rule/seed0"]
-    lines = {(line[0], line[1]): line for line in agent.table(read).lines}
-    shares = [row["predicates"][ALL]["success"]["hits"] / 20 for row in rows]
-    assert lines["relational/seed0", ALL][-1] == f"{shares[0] - shares[1]:+.3f}"
-    assert lines["rule/seed0", ALL][-1] == "-"
-    assert (rows[0]["predicates"][ALL]["precision"]["hits"]) == rows[0]["predicates"][ALL]["claimed"]["hits"]
-
-
-def test_broken_rows_are_named(tmp_path):
-    (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"a\.json"):
-        agent.read(tmp_path)
-    assert agent.read(tmp_path / "nothing") == []
-
-
 def test_configurations_name_what_does_not_fit():
     with pytest.raises(ValueError, match='"relation" for'):
         AgentConfig("x", RELATION, native=True, policy="mlp", features="placed")
@@ -258,14 +216,11 @@ def test_configurations_name_what_does_not_fit():
 
 
 def test_the_commands(tiny, tmp_path):
-    run, results = str(tmp_path / "run"), str(tmp_path / "results")
+    run = str(tmp_path / "run")
     invoke = CliRunner().invoke
     done = invoke(agent_app, ["train", "--out", run, "--predicate", "near"])
     assert done.exit_code == 0, done.output
     assert "achieved by the rules" in done.output
-    done = invoke(agent_app, ["evaluate", run, "--episodes", "5", "--name", "rule/seed0", "--results", results])
+    done = invoke(agent_app, ["evaluate", run, "--episodes", "5"])
     assert done.exit_code == 0, done.output
     assert "near: success" in done.output
-    done = invoke(agent_app, ["table", "--results", results])
-    assert done.exit_code == 0, done.output
-    assert "| rule/seed0 | near |" in done.output
