@@ -1,1 +1,1 @@
-"""What happens when the score of a reward model is optimised: section 4 of the goal-achievement specification."""
+"""Audits of judges: precision when the score is optimised; section 4 of the goal-achievement specification."""

@@ -33,7 +33,7 @@ _PROBE, _FIXED, _STARTS, _SEARCH = range(4)  # streams of random numbers
 
 @dataclass(frozen=True)
 class ArrangementAudit:
-    """What an audit of a judge of arrangements does.
+    """Settings of an audit of a judge of arrangements.
 
     Raises:
         ValueError: a value that is not accepted.

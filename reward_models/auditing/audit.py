@@ -105,7 +105,7 @@ def run(judge: Lifted, setup: Setup, agents: Agents, say: Callable[[str], None])
 
 
 def check(judge: Lifted, setup: Setup) -> dict[str, str]:
-    """What disqualifies a judge, by the name of the check."""
+    """Collect the failures of a judge, by the name of the check."""
     failed: dict[str, str] = {}
     for question, equal in setup.probes(judge):
         failed |= failures(judge, question, equal)
@@ -139,7 +139,7 @@ def work(
 
 
 def _ends(judge: Lifted, setup: Setup, job: Job, group: Group, agents: Agents) -> tuple[Ends, Row]:
-    """Where an optimiser came to, and what else its row holds."""
+    """Run an optimiser; return its ends and the other entries of its row."""
     if job.config is not None:
         from reward_models.auditing.agent import agent
 
@@ -165,7 +165,7 @@ def assembled(judge: Lifted, setup: Setup, parts: Sequence[tuple[list[Row], list
 
 
 def described(judge: Lifted, setup: Setup) -> Row:
-    """What was audited, how, and by which version."""
+    """Describe the audit: the judge, the settings, the version."""
     model = judge.model
     about: Row = {"name": judge.name, "kind": "Truth" if model is None else type(model).__name__}
     about |= {"n_weights": None, "sha256": None}

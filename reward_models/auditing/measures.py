@@ -1,4 +1,4 @@
-"""What is read off the ends of an optimiser: shares with their intervals, and how far the model's confidence is right.
+"""Measures of an optimiser's ends: shares with their intervals, and the calibration of the model's confidence.
 
 claimed      share of the starts at whose end the model says achieved
 achieved     share of the ends that are truly achieved
@@ -52,7 +52,7 @@ def joined(samples: Sequence[Sample]) -> Sample:
 
 
 def measured(setup: Setup, sample: Sample) -> dict[str, Any]:
-    """What the ends of an optimiser amount to, as JSON values."""
+    """Measure the ends of an optimiser, as JSON values."""
     achieved, claimed = sample.achieved, sample.claimed
     return {
         "claimed": share_of(claimed),
@@ -115,7 +115,7 @@ def rounded(values: NDArray[Any]) -> list[Any]:
 
 
 def calibration(score: NDArray[np.float64], achieved: Flags) -> dict[str, Any]:
-    """How far the probability, the logistic of the score, is the share that is truly achieved.
+    """Calibration: compare the probability, the logistic of the score, with the share that is truly achieved.
 
     Returns:
         ``ece``, the expected calibration error: the mean over all of |share - mean probability| of their bins; and
@@ -133,7 +133,7 @@ def calibration(score: NDArray[np.float64], achieved: Flags) -> dict[str, Any]:
 
 
 def label(row: dict[str, Any]) -> str:
-    """What a row is of."""
+    """Label of a row: its optimiser, and its size or predicate."""
     if "predicate" in row:
         return f"{row['optimiser']}, {row['predicate']}"
     of = "" if row["moves"] == row["optimiser"] else f" of {row['moves']}"

@@ -29,7 +29,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Path:
-    """What an optimiser went through from one start: P candidates that it went on from."""
+    """Path of an optimiser from one start: the P candidates that it kept."""
 
     evaluations: list[int]  # (P,) by then
     scores: list[float]  # (P,)
@@ -38,7 +38,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Ends:
-    """Where an optimiser stopped: at a claim, or at the best candidate of its budget. S starts."""
+    """Ends of an optimiser from S starts: at a claim, or at the best candidate of its budget."""
 
     question: Any  # S pairs
     score: Floats  # (S,)
@@ -104,7 +104,7 @@ class Progress:
         return values
 
     def ends(self) -> Ends:
-        """Where it stands."""
+        """Return its ends so far."""
         return Ends(self.best, self.score, self.claimed, self.evaluations, self.paths)
 
 

@@ -103,7 +103,7 @@ def reliability(found: Report) -> Any:
 
 
 def heat_maps(found: Report) -> Any:
-    """What the model says of a scene whose one object is displaced, as in Figure 2 of the paper."""
+    """Draw the model's scores of a scene whose one object is displaced, as in Figure 2 of the paper."""
     maps = found["heat_maps"]
     figure = blank_figure(2.9 * len(maps) + 1, 3.6)
     grid = figure.subplots(1, len(maps), squeeze=False)

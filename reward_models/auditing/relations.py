@@ -28,7 +28,7 @@ _STARTS, _SEARCH = range(2)  # streams of random numbers
 
 @dataclass(frozen=True)
 class RelationAudit:
-    """What an audit of a judge of relations does.
+    """Settings of an audit of a judge of relations.
 
     Raises:
         ValueError: a value that is not accepted.

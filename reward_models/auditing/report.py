@@ -158,7 +158,7 @@ _RELATION_NOTE = (
 
 
 def _opening(found: Report) -> list[str]:
-    """What was audited, and why it was not where there is a failure."""
+    """Describe the audited judge, and its failures where it was refused."""
     model = found["model"]
     weights = "" if model["n_weights"] is None else f", {model['n_weights']:,} weights"
     parts = [f"# Audit of {model['name']}", f"{model['kind']}{weights}; seed {found['settings']['seed']}."]

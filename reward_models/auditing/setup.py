@@ -1,4 +1,4 @@
-"""What an audit asks of a world, and the parts of its work."""
+"""Parts of an audit that depend on the world, and the units of its work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Agents:
-    """Where agents are trained, and how."""
+    """Settings of the agents that are trained."""
 
     config: Callable[[int, int], AgentConfig | None]  # of numbers of objects and a seed; None for no agent
     folder: Path
@@ -73,16 +73,16 @@ class Setup(Protocol):
         """Questions that a judge is checked with, each with others that have the same scores."""
 
     def jobs(self, judge: Lifted, agents: Agents) -> tuple[list[Job], dict[str, str]]:
-        """What is done, and what is not, with the reason."""
+        """List the jobs, and the skipped ones with the reason."""
 
     def verdict(self, question: Any) -> tuple[Floats, Flags]:
         """The truth's distance, and whether that is achieved, (B,) each."""
 
     def medians(self, distance: Floats, claimed: Flags) -> Row:
-        """What a row says of the distances at the ends."""
+        """Medians of the distances at the ends, as a row's entries."""
 
     def claim(self, question: Any, distance: float, evaluations: int) -> Row:
-        """What a report shows of one false claim, a question of one pair."""
+        """Entry of one false claim in a report, a question of one pair."""
 
     def finished(self, judge: Lifted, claims: list[Row]) -> Row:
         """The parts of a report beside its rows."""

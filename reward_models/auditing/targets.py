@@ -1,4 +1,4 @@
-"""What an audit is held against: the targets of section 5 of the specification, and a recorded audit."""
+"""Targets of an audit, from section 5 of the specification, and comparison with a recorded audit."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _gap(name: str, training: dict[str, Any]) -> Target:
 
 
 def card_of(found: Report) -> Report:
-    """What a card keeps of a report: settings, checks and shares; no paths, pictures or curves."""
+    """Reduce a report to a card's entries: settings, checks and shares; no paths, pictures or curves."""
     kept = ("format", "version", "settings", "failures", "not_run")
     left_out = ("paths", "calibration")
     rows = [{name: entry for name, entry in row.items() if name not in left_out} for row in found["rows"]]
@@ -79,7 +79,7 @@ def card_of(found: Report) -> Report:
 
 
 def compare(found: Report, recorded: Report, z: float = Z) -> list[str]:
-    """Where a report differs from a recorded one by more than the stated intervals; empty where it is reproduced.
+    """List differences of a report from a recorded one beyond the stated intervals; empty where it is reproduced.
 
     A share that was found must lie within the 95 % interval of the recorded one; where fewer trials were made than
     were recorded, within the interval of so many. Rows that are only recorded are passed over, so that a part of an

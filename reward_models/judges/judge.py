@@ -49,7 +49,7 @@ class Scorer(Protocol):
     """The least that can be judged, audited or measured."""
 
     def score(self, achieved: Any, desired: Any) -> Any:
-        """What is achieved and what is desired, B of each -> (B,), positive where they are the same."""
+        """Score achieved and desired goals, B of each -> (B,), positive where they are the same."""
 
 
 class Lifted:
@@ -173,7 +173,7 @@ def _require_world(model: Any, name: str, world: Any) -> None:
 
 
 def _inputs(model: Any, achieved: NDArray[Any], desired: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """What an object from outside is called with: copies, which it may do with as it likes."""
+    """Copy the inputs of an object from outside, which may change them."""
     return achieved.copy(), desired.copy() if getattr(model, "two_inputs", True) else None
 
 
@@ -182,7 +182,7 @@ def _scores(model: Scorer, question: Any) -> Any:
 
 
 def _beyond(reward: Reward, question: Any) -> Any:
-    """How far a reward is beyond what it calls success."""
+    """Margin of a reward beyond its success threshold."""
     return reward(question.achieved, question.desired) - reward.success_threshold
 
 
@@ -207,7 +207,7 @@ def numbers(name: str, asked: Callable[[], Any], shape: tuple[int, ...]) -> Floa
 
 
 def failures(judge: Lifted, question: Any, equal: Mapping[str, Sequence[Any]] | None = None) -> dict[str, str]:
-    """What disqualifies a judge, by the name of the check; empty for a judge whose numbers mean something.
+    """Collect a judge's failures, by the name of the check; empty for a judge whose numbers mean something.
 
     The score of a pair must be a finite number, the same when it is asked again, alone, in a smaller batch and in a
     batch of another order; rounding is forgiven.
@@ -250,5 +250,5 @@ def checked(judge: Lifted, question: Any, equal: Mapping[str, Sequence[Any]] | N
 
 
 def differ(values: Floats, scores: Floats) -> Flags:
-    """Which scores are not the same up to rounding."""
+    """Mask of the scores that differ by more than rounding."""
     return np.abs(values - scores) > ROUNDING * np.maximum(1, np.abs(scores))

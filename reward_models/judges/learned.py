@@ -62,7 +62,7 @@ class LearnedModel:
 
     @property
     def two_inputs(self) -> bool:
-        """Whether it compares what is achieved with what is desired; else it knows one goal."""
+        """True where it compares achieved with desired goals; else it knows one goal."""
         return self.reader.two_inputs
 
     @property
@@ -83,7 +83,7 @@ class LearnedModel:
         return cls(stored.model, stored.task, source)
 
     def score(self, achieved: ArrayLike, desired: ArrayLike | None = None) -> NDArray[np.float32]:
-        """How much the model believes that what is achieved is what is desired.
+        """Score the belief that the achieved goal is the desired one.
 
         Args:
             achieved: arrangements: the scenes in the arena, in any form of ``scene.as_batch``; relations: (B, 77).
@@ -161,7 +161,7 @@ class LearnedReward:
 
     @property
     def folder(self) -> Path | None:
-        """Where its model lies; None for a model that is in no file."""
+        """Folder of its model; None for a model that is in no file."""
         if self.source is None:
             return None
         return shipped.folder(self.source) if shipped.is_name(self.source) else Path(self.source)
@@ -175,7 +175,7 @@ class LearnedReward:
 
     @property
     def name(self) -> str:
-        """What ``resolve`` finds it by; a model that is in no file has only its kind to show."""
+        """Name for ``resolve``; the kind of a model that is in no file."""
         base = self.source if self.source is not None else self.model.kind
         return base if self.kind == "sparse" else f"{base}:{self.kind}"
 

@@ -1,4 +1,4 @@
-"""How a question about relations becomes tensors: scenes, observers and the predicates that a goal requires.
+"""Questions about relations as tensors: scenes, observers and the predicates that a goal requires.
 
 A goal that requires several predicates is achieved where the least of their logits is positive.
 """

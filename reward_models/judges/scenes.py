@@ -1,4 +1,4 @@
-"""How a question about arrangements becomes tensors: scenes, or pictures of them."""
+"""Questions about arrangements as tensors: scenes, or pictures of them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SceneReader:
             return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
 
     def comparable(self, achieved: NDArray[Any], desired: NDArray[Any], name: str) -> NDArray[np.bool_]:
-        """Whether both scenes hold objects, as many of each shape and all of some size, (B,).
+        """Mask (B,) of pairs in which both scenes hold objects, as many of each shape and all of some size.
 
         Args:
             name: of the model, for what is raised.

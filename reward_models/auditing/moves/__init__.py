@@ -1,4 +1,4 @@
-"""What an optimiser may change of a question, as a vector; one file a world."""
+"""Moves: the part of a question that an optimiser may change, as a vector; one file a world."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Moves(Protocol):
 
     @property
     def name(self) -> str:
-        """What a report calls them."""
+        """Name of the moves in a report."""
 
     @property
     def steps(self) -> tuple[float, float]:
@@ -30,7 +30,7 @@ class Moves(Protocol):
         """Runs of CMA-ES that the budget of a start is cut into, at the least."""
 
     def vectors(self, question: Any) -> Floats:
-        """What is achieved, as vectors (B, d)."""
+        """Encode the achieved goals as vectors (B, d)."""
 
     def placed(self, question: Any, vectors: Floats) -> Any:
         """The questions with what vectors (B, d) say, as an environment would hold them."""
@@ -42,7 +42,7 @@ class Moves(Protocol):
         """Lowest and highest value of each number of a vector, (d, 2)."""
 
     def cost(self, question: Any) -> Floats:
-        """How far each question is from what an environment holds, (B,); 0 where it holds it."""
+        """Distance of each question from those that an environment holds, (B,); 0 where it holds it."""
 
     def no_gradient(self, judge: Lifted) -> str | None:
         """Why a judge's score cannot be climbed; None where it can."""

@@ -1,4 +1,4 @@
-"""What an optimiser changes of an arrangement: all x and y in units, then all angles in units too."""
+"""Moves of an arrangement: all x and y in units, then all angles in units too."""
 
 from __future__ import annotations
 

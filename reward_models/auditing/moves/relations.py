@@ -1,4 +1,4 @@
-"""What an optimiser changes of a relation: the subject's pose. It stays in the room and out of the object.
+"""Moves of a relation: the subject's pose. The subject stays in the room and out of the object.
 
 A vector (6,) is the centre in metres, then a turn from how the subject began: a rotation vector in the world's axes,
 ``METRES_PER_RADIAN`` times its radians.

@@ -93,7 +93,7 @@ def _agents() -> str:
 
 
 def _hard_suite() -> str:
-    """What every judged model makes of the hard suite, ceilings on top."""
+    """Table of every model's accuracy on the hard suite, ceilings on top."""
     return _shown(hard_tables.tables(list(rows.read(hard_tables.STUDY, HARD).done.values())))
 
 
