@@ -49,8 +49,8 @@ def stamp(version: int, packages: tuple[str, ...] = (), device: str = "cpu") -> 
     )
 
 
-def made_by(packages: tuple[str, ...] = ()) -> dict[str, object]:
-    """Package, commit, versions and machine of a stamp, for what is no row of a study."""
+def describe(packages: tuple[str, ...] = ()) -> dict[str, object]:
+    """Describe package, commit, versions and machine, where no study writes a row."""
     now = stamp(0, packages)
     return {"package": now.package, "commit": now.commit, "versions": dict(now.versions), "machine": now.machine}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.auditing.measures import calibration, median, number, rounded
+from reward_models.auditing.measures import calibration, median, number, round_numbers
 from reward_models.auditing.moves.arrangements import MOVES
 from reward_models.auditing.setup import AGENT, GRADIENT, SEARCH, Agents, Group, Job, Row
 from reward_models.judges.judge import TRUTH, Lifted
@@ -142,7 +142,7 @@ class ArrangementAudit:
 
     def claim(self, question: Any, distance: float, evaluations: int) -> Row:
         """The distance, and both scenes, of one pair."""
-        scenes = {name: rounded(getattr(question, name)[0]) for name in ("achieved", "desired")}
+        scenes = {name: round_numbers(getattr(question, name)[0]) for name in ("achieved", "desired")}
         return {"distance": number(distance), "evaluations": evaluations, **scenes}
 
     def finished(self, judge: Lifted, claims: list[Row]) -> Row:

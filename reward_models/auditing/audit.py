@@ -14,7 +14,7 @@ import spatialsim_env
 from reward_models.agents.configs import CONFIGS, AgentConfig
 from reward_models.auditing import optimisers, report
 from reward_models.auditing.arrangements import ArrangementAudit
-from reward_models.auditing.measures import false_claims, joined, measured, paths, said, sample_of
+from reward_models.auditing.measures import false_claims, format_row, join, measure, paths, sample_of
 from reward_models.auditing.optimisers import Ends
 from reward_models.auditing.relations import RelationAudit
 from reward_models.auditing.setup import AGENT, GRADIENT, Agents, Group, Job, Row, Setup
@@ -126,15 +126,15 @@ def work(
         _ask_again(judge, group, ends, job.optimiser)
         samples.append(sample_of(setup, ends))
         labels = {"optimiser": job.optimiser, **group.labels}
-        row = {**labels, "starts": len(ends.score), "budget": job.budget, **more, **measured(setup, samples[-1])}
+        row = {**labels, "starts": len(ends.score), "budget": job.budget, **more, **measure(setup, samples[-1])}
         rows.append(row | ({"paths": paths(setup, ends, samples[-1])} if ends.paths else {}))
         claims += [{**labels, **claim} for claim in false_claims(setup, ends, samples[-1])]
-        say(said(row))
+        say(format_row(row))
     if job.all is not None:
-        whole = joined(samples)
+        whole = join(samples)
         counts = {"starts": len(whole.score), "budget": job.budget}
-        rows.append({"optimiser": job.optimiser, **job.all, **counts, **measured(setup, whole)})
-        say(said(rows[-1]))
+        rows.append({"optimiser": job.optimiser, **job.all, **counts, **measure(setup, whole)})
+        say(format_row(rows[-1]))
     return rows, claims
 
 

@@ -46,12 +46,12 @@ def sample_of(setup: Setup, ends: Ends) -> Sample:
     return Sample(*setup.verdict(ends.question), ends.claimed, ends.score, ends.evaluations)
 
 
-def joined(samples: Sequence[Sample]) -> Sample:
+def join(samples: Sequence[Sample]) -> Sample:
     """The ends of several groups of starts as one."""
     return Sample(*(np.concatenate([getattr(x, part.name) for x in samples]) for part in fields(Sample)))
 
 
-def measured(setup: Setup, sample: Sample) -> dict[str, Any]:
+def measure(setup: Setup, sample: Sample) -> dict[str, Any]:
     """Measure the ends of an optimiser, as JSON values."""
     achieved, claimed = sample.achieved, sample.claimed
     return {
@@ -109,7 +109,7 @@ def number(x: Any) -> float | None:
     return round(float(x), DIGITS) if math.isfinite(x) else None
 
 
-def rounded(values: NDArray[Any]) -> list[Any]:
+def round_numbers(values: NDArray[Any]) -> list[Any]:
     """Numbers as JSON has them."""
     return values.astype(np.float64).round(DIGITS).tolist()
 
@@ -140,6 +140,6 @@ def label(row: dict[str, Any]) -> str:
     return f"{row['optimiser']}{of}, {row['n_objects']} objects"
 
 
-def said(row: dict[str, Any]) -> str:
-    """A row on a line."""
+def format_row(row: dict[str, Any]) -> str:
+    """Format a row as a line."""
     return f"{label(row)}: " + ", ".join(f"{name} {format_share(row[name])}" for name in SHARES)

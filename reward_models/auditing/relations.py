@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reward_models.agents.configs import SEVEN
-from reward_models.auditing.measures import median, number, rounded
+from reward_models.auditing.measures import median, number, round_numbers
 from reward_models.auditing.moves.relations import PoseMoves
 from reward_models.auditing.setup import GRADIENT, SEARCH, Agents, Group, Job, Row
 from reward_models.judges.judge import TRUTH, Lifted
@@ -97,7 +97,7 @@ class RelationAudit:
 
     def claim(self, question: Situations, distance: float, evaluations: int) -> Row:
         """The rule's margin, scene and observer."""
-        seen = {"scene": rounded(question.scenes[0]), "observer": rounded(question.observers[0])}
+        seen = {"scene": round_numbers(question.scenes[0]), "observer": round_numbers(question.observers[0])}
         return {"margin": number(-distance), "evaluations": evaluations, **seen}
 
     def finished(self, judge: Lifted, claims: list[Row]) -> Row:

@@ -135,7 +135,7 @@ def markdown(found: Report, drawn: Sequence[str] = ()) -> str:
     note = _RELATION_NOTE if of_relations else _NOTE
     parts += ["## Precision under optimisation", note, table(found).markdown()]
     if found["not_run"]:
-        parts.append(_listed(found["not_run"]))
+        parts.append(_format_items(found["not_run"]))
     if not of_relations:
         parts += ["## Targets", "\n".join(f"- {target}" for target in targets(found)) or "None for these objects."]
         parts += ["## Fixed data", "Pairs of the benchmark, by the truth.", _fixed(found).markdown()]
@@ -163,11 +163,14 @@ def _opening(found: Report) -> list[str]:
     weights = "" if model["n_weights"] is None else f", {model['n_weights']:,} weights"
     parts = [f"# Audit of {model['name']}", f"{model['kind']}{weights}; seed {found['settings']['seed']}."]
     if found["failures"]:
-        parts += ["**Not audited: its answers are not verdicts, so no number is given.**", _listed(found["failures"])]
+        parts += [
+            "**Not audited: its answers are not verdicts, so no number is given.**",
+            _format_items(found["failures"]),
+        ]
     return parts
 
 
-def _listed(entries: dict[str, str]) -> str:
+def _format_items(entries: dict[str, str]) -> str:
     """Names and texts, as a list."""
     return "\n".join(f"- {name}: {text}" for name, text in entries.items())
 

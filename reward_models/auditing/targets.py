@@ -106,12 +106,12 @@ def compare(found: Report, recorded: Report, z: float = Z) -> list[str]:
             differences += [
                 f"{label(row)}: {name} {_number(row[name])}; recorded {_number(known[name])}"
                 for name in SHARES
-                if not _reproduced(row[name], known[name], z)
+                if not _is_reproduced(row[name], known[name], z)
             ]
     return differences
 
 
-def _reproduced(found: dict[str, Any], recorded: dict[str, Any], z: float) -> bool:
+def _is_reproduced(found: dict[str, Any], recorded: dict[str, Any], z: float) -> bool:
     share, known = value_of(found), value_of(recorded)
     if share is None or known is None:
         return share == known

@@ -71,7 +71,7 @@ def audit(
     else:
         found = resume(model, folder, **settings)
     print()
-    if not _said(found, card):
+    if not _print_comparison(found, card):
         raise typer.Exit(1)
 
 
@@ -91,7 +91,7 @@ def _card(model: str) -> Report:
     return card
 
 
-def _said(found: Report, card: Report | None) -> bool:
+def _print_comparison(found: Report, card: Report | None) -> bool:
     """Print what was found, and beside it what only the card says; whether all is well."""
     from reward_models.auditing.targets import compare, targets
     from reward_models.hub.targets import card_targets

@@ -46,8 +46,8 @@ def verify(name: str, samples: int = SAMPLES, seed: int = SEED) -> list[Line]:
     """
     home = shipped.folder(name)
     lines = [
-        Line(f"SHA-256 of {file}", said[:12], found[:12] if found else "missing", found == said)
-        for file, (said, found) in shipped.checksums(home).items()
+        Line(f"SHA-256 of {file}", expected[:12], found[:12] if found else "missing", found == expected)
+        for file, (expected, found) in shipped.checksums(home).items()
     ]
     if not all(line.fits for line in lines):
         return lines
@@ -62,18 +62,18 @@ def verify(name: str, samples: int = SAMPLES, seed: int = SEED) -> list[Line]:
     return lines if card["audit"] is None else [*lines, _audit(card["audit"], model)]
 
 
-def _equal(what: str, recorded: Any, found: Any) -> Line:
-    return Line(what, str(recorded), str(found), recorded == found)
+def _equal(name: str, recorded: Any, found: Any) -> Line:
+    return Line(name, str(recorded), str(found), recorded == found)
 
 
 def _settings(card: dict[str, Any], name: str) -> Line:
     """The training against the recipe of this version; entries that differ are shown."""
     here = SHIPPED[name].settings.to_json() if name in SHIPPED else {}
-    said = card["training"]
-    keys = [key for key in said | here if said.get(key) != here.get(key)]
+    trained = card["training"]
+    keys = [key for key in trained | here if trained.get(key) != here.get(key)]
     if not keys:
-        return Line("training", f"{len(said)} settings", "the same", True)
-    recorded, found = (", ".join(f"{key} {part.get(key)!r}" for key in keys) for part in (said, here))
+        return Line("training", f"{len(trained)} settings", "the same", True)
+    recorded, found = (", ".join(f"{key} {part.get(key)!r}" for key in keys) for part in (trained, here))
     return Line("training", recorded, found, False)
 
 
@@ -92,7 +92,7 @@ def _accuracies(card: dict[str, Any], model: LearnedModel, samples: int, seed: i
 def _audit(recorded: dict[str, Any], model: LearnedModel) -> Line:
     """Precision under the ascent of the positions of the fewest objects."""
     from reward_models.auditing.audit import audit
-    from reward_models.auditing.measures import label, said
+    from reward_models.auditing.measures import format_row, label
     from reward_models.auditing.setup import GRADIENT
     from reward_models.auditing.targets import compare
 
@@ -106,7 +106,8 @@ def _audit(recorded: dict[str, Any], model: LearnedModel) -> Line:
     what = f"audit with {starts} starts"
     here = {label(row) for row in found["rows"]}
     known, anew = (
-        "; ".join(said(row) for row in report["rows"] if label(row) in here) or f"fails {', '.join(report['failures'])}"
+        "; ".join(format_row(row) for row in report["rows"] if label(row) in here)
+        or f"fails {', '.join(report['failures'])}"
         for report in (recorded, found)
     )
     return Line(what, known, anew, not differences)

@@ -47,7 +47,7 @@ class LearnedModel:
     ) -> None:
         self.module: Any = copy.deepcopy(model).to("cpu", torch.float64).eval().requires_grad_(False)
         self.task = dict(task or {})
-        self.source = None if source is None else settled(source)
+        self.source = None if source is None else locate(source)
         self.reader = _reader_of(model.kind)(self.module, self.task)
 
     @property
@@ -78,7 +78,7 @@ class LearnedModel:
             checkpoint.CheckpointError: a file is missing, damaged or not a model; an unknown name.
             ValueError: a model of relations that needs what scenes lack.
         """
-        source = settled(path_or_name)
+        source = locate(path_or_name)
         stored = shipped.load(source) if shipped.is_name(source) else checkpoint.load(source)
         return cls(stored.model, stored.task, source)
 
@@ -157,7 +157,7 @@ class LearnedReward:
         if isinstance(model, LearnedModel):
             self._model, self.source = model, model.source
         else:
-            self.source = settled(model)
+            self.source = locate(model)
 
     @property
     def folder(self) -> Path | None:
@@ -222,7 +222,7 @@ def resolve(spec: str) -> LearnedReward | None:
     """
     if shipped.is_name(spec):
         name, colon, kind = spec.removeprefix(shipped.PREFIX).partition(":")
-        checkpoint.read_info(shipped.checked(name))
+        checkpoint.read_info(shipped.check_folder(name))
         return LearnedReward(shipped.PREFIX + name, kind if colon else "sparse")
     path, kind = spec, "sparse"
     base, colon, ending = spec.rpartition(":")
@@ -234,7 +234,7 @@ def resolve(spec: str) -> LearnedReward | None:
     return LearnedReward(path, kind)
 
 
-def settled(source: str | os.PathLike[str]) -> str:
+def locate(source: str | os.PathLike[str]) -> str:
     """A name of the hub, or the folder of a model as it is found from every working directory."""
     text = os.fspath(source)
     return text if shipped.is_name(text) else str(checkpoint.folder_of(text).resolve())

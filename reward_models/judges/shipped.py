@@ -58,7 +58,7 @@ def folder(name: str) -> Path:
     return HOME / bare
 
 
-def checked(name: str) -> Path:
+def check_folder(name: str) -> Path:
     """The folder of a shipped model whose files are all as they were shipped.
 
     Raises:
@@ -81,7 +81,7 @@ def load(name: str) -> Checkpoint:
     Raises:
         CheckpointError: as ``checked``; weights that are not those of the model they claim to be.
     """
-    home = checked(name)
+    home = check_folder(name)
     try:
         return checkpoint.load(home)
     except CheckpointError as error:
@@ -94,7 +94,7 @@ def card(name: str) -> dict[str, Any]:
     Raises:
         CheckpointError: as ``checked``; a card of another format.
     """
-    file = checked(name) / CARD
+    file = check_folder(name) / CARD
     found = read_object(file, CheckpointError)
     if found.get("format") != CARD_FORMAT:
         raise CheckpointError(f"{file} has format {found.get('format')!r}; accepted is {CARD_FORMAT}")

@@ -277,7 +277,7 @@ def table(rows: Sequence[Row]) -> str:
     if model is not None:
         columns.insert(2, _SHARE)
     lines = [["task", "objects", "negatives", *columns]]
-    for (task, objects), cells in preferred(rows).items():
+    for (task, objects), cells in prefer_certified(rows).items():
         kind = "certified" if next(iter(cells.values())).certified else "by construction"
         texts = {judge: _cell(cells.get(judge)) for judge in columns}
         if model is not None:
@@ -293,7 +293,7 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([_line(lines[0]), _line(["---"] * len(lines[0])), *map(_line, lines[1:])])
 
 
-def preferred(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+def prefer_certified(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     """By task and range, then by judge: the certified form of a task where there is one."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:

@@ -15,7 +15,7 @@ def test_a_stamp_says_version_packages_and_commit():
     assert list(stamp.versions) == ["python", "numpy", "torch", "numba", "scipy"]
     assert json.loads(json.dumps(asdict(stamp))) == asdict(stamp)
     assert (provenance._ROOT / "reward_models/provenance.py").exists()
-    assert provenance.made_by() == {key: provenance.stamp(1).__dict__[key] for key in provenance.made_by()}
+    assert provenance.describe() == {key: provenance.stamp(1).__dict__[key] for key in provenance.describe()}
 
 
 def test_the_commit_and_whether_the_code_differs_from_it(tmp_path):

@@ -91,7 +91,7 @@ def build(
         ValueError: an unknown name, a training of other settings, or an unfinished one of another commit.
         ImportError: a package of the extra "audit" is not installed.
     """
-    made, chosen = _made_by(), recipe(name)
+    made, chosen = _read_provenance(), recipe(name)
     training = Path(work) / name
     trained = _begin(training, made)
     say(f"{name}: training in {training}")
@@ -113,7 +113,7 @@ def build(
         if pictures is not None:
             write_small(found, Path(pictures) / name)
     home = Path(out) / name
-    with _replaced_folder(home) as temporary:
+    with _replace_folder(home) as temporary:
         for file in (checkpoint.INFO, checkpoint.WEIGHTS):
             shutil.copyfile(training / file, temporary / file)
         card_of_name = {key: card[key] for key in shipped.CARD_ENTRIES}
@@ -167,7 +167,7 @@ def build_truth(
     found = {
         "name": TRUTH,
         "command": f"spatialsim hub truth --out {Path(out).as_posix()}",
-        "measured": _made_by(),
+        "measured": _read_provenance(),
         "accuracy_seed": ACCURACY_SEED,
         "accuracy": {
             f"{low}-{high}": asdict(truth_on(Discrimination((low, high)), samples, ACCURACY_SEED))
@@ -208,8 +208,8 @@ def microseconds(model: LearnedModel, size: int) -> float:
     return round(best / (calls * size) * 1e6, 2)
 
 
-def _made_by() -> Row:
-    return provenance.made_by()
+def _read_provenance() -> Row:
+    return provenance.describe()
 
 
 def _begin(training: Path, made: Row) -> Row:
@@ -230,7 +230,7 @@ def _begin(training: Path, made: Row) -> Row:
 
 
 @contextmanager
-def _replaced_folder(target: Path) -> Iterator[Path]:
+def _replace_folder(target: Path) -> Iterator[Path]:
     """A temporary folder that takes the place of ``target`` when the block ends well; else it is gone."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unique = f"{os.getpid()}-{secrets.token_hex(4)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reward_models.auditing import audit
-from reward_models.auditing.measures import said
+from reward_models.auditing.measures import format_row
 from reward_models.auditing.setup import AGENT, Agents
 from reward_models.judges import judge as judges
 from reward_models.provenance import Stamp
@@ -65,5 +65,5 @@ def failed(unit: AuditUnit, run: str, stamp: Stamp, error: str) -> AuditRow:
 
 def line(rows: Sequence[AuditRow]) -> str:
     """What a job came to, in a few words."""
-    found = [said(row) for each in rows for row in each.rows]
+    found = [format_row(row) for each in rows for row in each.rows]
     return "; ".join(found) or ", ".join(name for each in rows for name in each.failures) or "verdicts"

@@ -90,7 +90,7 @@ def origin(made: Iterable[Row]) -> str:
 
 def failures(results: Results[R]) -> str:
     """List the runs that failed, under their heading."""
-    return _listed("Runs that failed", [f"`{run}`: `{_line(row)}`" for run, row in results.failed.items()])
+    return _format_list("Runs that failed", [f"`{run}`: `{_line(row)}`" for run, row in results.failed.items()])
 
 
 def _line(row: Row) -> str:
@@ -99,10 +99,10 @@ def _line(row: Row) -> str:
 
 def missing(results: Results[R]) -> str:
     """List the runs without a row, under their heading."""
-    return _listed("Runs without a row", [f"`{run}`" for run in results.missing])
+    return _format_list("Runs without a row", [f"`{run}`" for run in results.missing])
 
 
-def _listed(title: str, entries: Sequence[str]) -> str:
+def _format_list(title: str, entries: Sequence[str]) -> str:
     return f"## {title}\n\n" + ("\n".join(f"- {entry}" for entry in entries) or "None.")
 
 

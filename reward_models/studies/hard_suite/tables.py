@@ -9,7 +9,7 @@ from reward_models.measuring.hard_cases import (
     LEVEL,
     Row,
     in_order,
-    preferred,
+    prefer_certified,
     ratio_to_ceiling,
     share_of_ceiling,
     thresholds,
@@ -83,7 +83,7 @@ def kinds(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> T
         for hard in map(hard_suite.find, tasks)
         if hard.displacement is None and (within := hard.within(part)) is not None
     }
-    by_task, label = preferred(rows), label_of(part)
+    by_task, label = prefer_certified(rows), label_of(part)
     lines = [
         (judge, *(_share(by_task.get(of, {}).get(judge), by_task.get(of, {}).get(CEILING)) for of in held.items()))
         for judge in in_order(row.judge for row in rows)

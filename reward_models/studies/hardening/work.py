@@ -71,7 +71,7 @@ def _measure(network: RewardModel, measures: Measures) -> Json:
     model = LearnedModel(network)
     results = hard_cases.run(model, beside={}, objects=measures.objects, size=measures.hard_samples)
     suite: Json = {}
-    for of_task in hard_cases.preferred(results).values():
+    for of_task in hard_cases.prefer_certified(results).values():
         row = of_task["model"]
         suite.setdefault(row.task, {})[row.objects] = {"correct": row.correct, "total": row.total}
     audited = audit(model, **measures.audit)

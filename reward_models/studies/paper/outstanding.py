@@ -9,7 +9,7 @@ import numpy as np
 
 from reward_models import models
 from reward_models.models.resnet import PictureConfig
-from reward_models.studies.paper.protocol import compressed
+from reward_models.studies.paper.protocol import compress
 from reward_models.studies.paper.runs import Cell
 from reward_models.studies.paper.summary import Cells
 from reward_models.tables import NONE, Table
@@ -82,7 +82,7 @@ def _model(cell: str) -> str:
 def _objects_of(wanting: Sequence[tuple[Cell, int]]) -> str:
     scenes = [cell.id.rpartition("/")[2] for cell, _ in wanting]
     single = [int(part[1:]) for part in scenes if part.startswith("n")]
-    return ", ".join([f"n = {compressed(single)}"] * bool(single) + [part for part in scenes if part[0] != "n"])
+    return ", ".join([f"n = {compress(single)}"] * bool(single) + [part for part in scenes if part[0] != "n"])
 
 
 def _seconds(results: Cells, cell: Cell) -> tuple[float, str] | None:

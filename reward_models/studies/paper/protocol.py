@@ -66,13 +66,13 @@ def was_run(runs: Iterable[Row]) -> str:
         return "-"
     sizes = sorted({row.settings["n_objects"] for row in rows if isinstance(row.settings["n_objects"], int)})
     seeds = sorted({row.seed for row in rows})
-    parts = [f"n = {compressed(sizes)}"] if sizes else []
-    parts.append(f"{'seed' if len(seeds) == 1 else 'seeds'} {compressed(seeds)}")
+    parts = [f"n = {compress(sizes)}"] if sizes else []
+    parts.append(f"{'seed' if len(seeds) == 1 else 'seeds'} {compress(seeds)}")
     parts += dict.fromkeys(text for row in rows for text in departures(row.settings))
     return ", ".join(parts)
 
 
-def compressed(numbers: Iterable[int]) -> str:
+def compress(numbers: Iterable[int]) -> str:
     """Whole numbers with their stretches drawn together: 3, 4, 5, 9 -> "3-5, 9"."""
     stretches: list[list[int]] = []
     for number in sorted(set(numbers)):

@@ -54,8 +54,8 @@ def models(cards: dict[str, Card] | None = None) -> str:
         "Accuracy on the benchmark by number of objects. Detected from: the displacement of one of 3-8 objects, in "
         f"deviations of the noise, from which\nthe model is right three times in four{ideal}. Gradient, search, agent: "
         "precision under optimisation, the share truly achieved of\nwhat the optimiser got the model to call achieved; "
-        f"by gradient and search with {_listed(PRECISION_OBJECTS)} objects, the lesser of moving them and of\nmoving "
-        f"and turning them; by an agent with {_listed(AGENT_OBJECTS)}. Reach: the share of the gradient's starts that "
+        f"by gradient and search with {_join(PRECISION_OBJECTS)} objects, the lesser of moving them and of\nmoving "
+        f"and turning them; by an agent with {_join(AGENT_OBJECTS)}. Reach: the share of the gradient's starts that "
         "end in a claim that is true. *none*: nothing was\ncalled achieved."
     )
     return f"{markdown(header, lines)}\n\n{note}"
@@ -110,6 +110,6 @@ def _shares(audit: Card, optimiser: str, name: str, objects: Iterable[int]) -> s
     return NONE if set(cells) == {NONE} else " / ".join(cells)
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _join(numbers: Iterable[int]) -> str:
     *first, last = map(str, numbers)
     return f"{', '.join(first)} and {last}"

@@ -79,22 +79,22 @@ def _benchmark() -> str:
     if not known.rows:
         return "No run is recorded yet: `spatialsim study run paper` makes them."
     shown = [tables.table1(known)[0], tables.table2(known)[0]]
-    return _shown(shown)
+    return _format_tables(shown)
 
 
-def _shown(shown: list[Table]) -> str:
+def _format_tables(shown: list[Table]) -> str:
     return "\n\n".join(f"**{table.title}**\n\n{table.markdown()}\n\n{table.note}" for table in shown)
 
 
 def _agents() -> str:
     """Table of the agents' success in each configuration, and under each reward."""
     done = rows.read(agent_tables.STUDY, AGENTS).done
-    return _shown([agent_tables.configurations(done), agent_tables.rewards(done)])
+    return _format_tables([agent_tables.configurations(done), agent_tables.rewards(done)])
 
 
 def _hard_suite() -> str:
     """Table of every model's accuracy on the hard suite, ceilings on top."""
-    return _shown(hard_tables.tables(list(rows.read(hard_tables.STUDY, HARD).done.values())))
+    return _format_tables(hard_tables.tables(list(rows.read(hard_tables.STUDY, HARD).done.values())))
 
 
 def _hardening(model: str) -> str:

@@ -91,7 +91,7 @@ def audits() -> str:
     if not found:
         return NOTHING.format("spatialsim rel3d audit MODEL --out results/rel3d/audit/NAME")
     cells = {
-        (name, row["optimiser"], row["predicate"]): _shown(row["precision"])
+        (name, row["optimiser"], row["predicate"]): _format_share(row["precision"])
         for name, held in found.items()
         for row in held["rows"]
     }
@@ -112,6 +112,6 @@ def _mean(rows: list[RelationAgentRow], name: str, key: str) -> float:
     return sum(values) / len(values)
 
 
-def _shown(share: Any) -> str:
+def _format_share(share: Any) -> str:
     value = value_of(share)
     return "none" if value is None else f"{value:.2f}"

@@ -81,7 +81,7 @@ def test_files(name):
     lines = [line.split("  ") for line in (home / shipped.SUMS).read_text().splitlines()]
     assert {file: digest for digest, file in lines} == {file: sha256(home / file) for file in shipped.FILES}
     assert sum(path.stat().st_size for path in home.iterdir()) < 100_000
-    assert shipped.checked(name) == shipped.checked(f"hub:{name}") == home
+    assert shipped.check_folder(name) == shipped.check_folder(f"hub:{name}") == home
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -225,9 +225,9 @@ def test_one_byte_of_the_list_changed(name, home):
     for position in range(len(whole)):
         spoil(file, position)
         with pytest.raises(CheckpointError, match=rf"hub:{name}: .*({shipped.SUMS}|cut or changed)"):
-            shipped.checked(name)
+            shipped.check_folder(name)
         file.write_bytes(whole)
-    assert shipped.checked(name) == home / name
+    assert shipped.check_folder(name) == home / name
 
 
 @pytest.mark.parametrize("file", shipped.FILES)
@@ -362,7 +362,7 @@ def test_a_failed_build_leaves_what_was_there(tmp_path, small, monkeypatch):
 
 
 def test_an_unfinished_training_of_another_commit(tmp_path, small):
-    made = cards._made_by() | {"commit": "0" * 40}
+    made = cards._read_provenance() | {"commit": "0" * 40}
     (tmp_path / "small").mkdir()
     (tmp_path / "small" / cards.MADE_BY).write_text(json.dumps(made))
     with pytest.raises(ValueError, match="unfinished training of commit 0000"):

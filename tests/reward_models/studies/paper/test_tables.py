@@ -10,7 +10,7 @@ import pytest
 from reward_models.studies.engine.select import select
 from reward_models.studies.paper import runs, tables
 from reward_models.studies.paper.outstanding import outstanding
-from reward_models.studies.paper.protocol import compressed, departures, was_run
+from reward_models.studies.paper.protocol import compress, departures, was_run
 from reward_models.studies.paper.study import STUDY
 from reward_models.studies.paper.summary import Cells
 from reward_models.tables import Table
@@ -152,7 +152,7 @@ def test_the_protocol_itself_departs_in_nothing():
 
 
 def test_numbers_are_drawn_together():
-    assert compressed([3, 4, 5, 9, 11, 12]) == "3-5, 9, 11-12"
+    assert compress([3, 4, 5, 9, 11, 12]) == "3-5, 9, 11-12"
     assert was_run([]) == "-"
 
 
