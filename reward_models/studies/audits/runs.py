@@ -1,4 +1,4 @@
-"""What is run: the checks of each model's answers, and each job of its audit."""
+"""Units of the study: the checks of each model's answers, and each job of its audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done: a job of an audit becomes a row, an answer that is no verdict too."""
+"""Work of a unit: a job of an audit becomes a row, an answer that is no verdict too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRUTH_AGENTS = "truth_agents"  # folder of the agents that are trained on the tr
 
 @dataclass(frozen=True)
 class AuditRow:
-    """What a job came to."""
+    """Result of a job."""
 
     id: str
     stamp: Stamp
@@ -64,6 +64,6 @@ def failed(unit: AuditUnit, run: str, stamp: Stamp, error: str) -> AuditRow:
 
 
 def line(rows: Sequence[AuditRow]) -> str:
-    """What a job came to, in a few words."""
+    """Format the result of a job in a few words."""
     found = [format_row(row) for each in rows for row in each.rows]
     return "; ".join(found) or ", ".join(name for each in rows for name in each.failures) or "verdicts"
