@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from stable_baselines3 import SAC
 
-from reward_models.agents.buffer import SimilarityHerReplayBuffer
+from reward_models.agents.buffer import WorldHerReplayBuffer
 from reward_models.agents.extractor import PlacedGoalExtractor
 from reward_models.agents.vec_env import SpatialSimVecEnv
 
@@ -33,7 +33,7 @@ torch.set_num_threads(1)  # fastest for networks this small
 model = SAC(
     "MultiInputPolicy",
     worlds(4, options.seed),
-    replay_buffer_class=SimilarityHerReplayBuffer,  # relabelled goals look like the environment's
+    replay_buffer_class=WorldHerReplayBuffer,  # relabelled goals look like the environment's
     policy_kwargs={"features_extractor_class": PlacedGoalExtractor, "net_arch": [64, 64]},
     learning_starts=5 * HORIZON,  # hindsight needs a finished episode of each of the four copies
     gradient_steps=4,  # per step of all four

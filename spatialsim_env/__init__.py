@@ -11,31 +11,10 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from gymnasium.envs.registration import register, registry
+from spatialsim_env.registry import ENV_IDS, HORIZON, RELATION_IDS, register_all
 
 __version__ = version("spatialsim-env")
-
-HORIZON = 50  # steps
-ENV_IDS = ("SpatialSim-Discrim-v0", "SpatialSim-Ident-v0")
-RELATION_IDS = ("SpatialSim-Relation3D-v0",)
-_CLASSES = ("Discrimination", "Identification")
-
-for _id, _class in zip(ENV_IDS, _CLASSES, strict=True):
-    if _id not in registry:
-        register(
-            _id,
-            entry_point=f"spatialsim_env.core.env:{_class}Env",
-            vector_entry_point=f"spatialsim_env.core.vector_env:{_class}VectorEnv",
-            max_episode_steps=HORIZON,
-        )
-if RELATION_IDS[0] not in registry:
-    register(
-        RELATION_IDS[0],
-        entry_point="spatialsim_env.relations.world.env:RelationEnv",
-        vector_entry_point="spatialsim_env.relations.world.env:RelationVectorEnv",
-        max_episode_steps=HORIZON,
-    )
-
+register_all()
 
 _MODULES = {
     "core": ("rewards",),

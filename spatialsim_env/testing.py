@@ -129,7 +129,8 @@ def assert_environment(env: gym.Env[Any, Any], seed: int = 0, steps: int = 100) 
             assert type(truncated) is bool, f"truncated is a {type(truncated).__name__}"
             goals = observation["achieved_goal"], observation["desired_goal"]
             assert reward == world.compute_reward(*goals, info), f"step {step}: compute_reward differs from the reward"
-            reached = world.is_achieved(info["distance"])
+            batches = [world.world.goals.batch(goal)[0] for goal in goals]
+            reached = bool(world.world.truth.achieved(world.world.goals.question(*batches))[0])
             assert info["is_success"] == reached == (info["reward_true"] == 0), f"info is {info}"
             if terminated:
                 break

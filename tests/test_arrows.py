@@ -12,11 +12,12 @@ from tools import house
 WORLD, LEARNED = "spatialsim_env", "reward_models"
 # a unit is a package with all that is in it, or one module; it may use the units of its entry and what those may use
 ARROWS: dict[str, set[str]] = {
-    WORLD: set(),  # registers ids, as text; versions and the horizon
+    WORLD: {f"{WORLD}.registry"},  # registers the environments
+    f"{WORLD}.registry": set(),  # ids and entry points, as text
     f"{WORLD}.files": set(),
     f"{WORLD}.streams": set(),
     f"{WORLD}.checks": set(),
-    f"{WORLD}.core": {WORLD, f"{WORLD}.files", f"{WORLD}.streams", f"{WORLD}.checks"},
+    f"{WORLD}.core": {WORLD, f"{WORLD}.registry", f"{WORLD}.files", f"{WORLD}.streams", f"{WORLD}.checks"},
     f"{WORLD}.arrangements": {f"{WORLD}.core"},
     f"{WORLD}.testing": {f"{WORLD}.arrangements"},
     f"{WORLD}.relations.vocabulary": set(),
@@ -58,8 +59,6 @@ ARROWS: dict[str, set[str]] = {
     LEARNED: {f"{LEARNED}.auditing"},  # the public names, imported when they are asked for
 }
 PENDING = {  # imports that are still to go
-    (f"{WORLD}.core", f"{WORLD}.arrangements"),
-    (f"{WORLD}.relations.world", f"{WORLD}.arrangements"),
     (f"{LEARNED}.studies", f"{LEARNED}.cli"),
 }
 

@@ -44,9 +44,11 @@ def test_links_lead_to_files(page):
 def test_keywords_are_those_of_the_environment():
     import inspect
 
-    from spatialsim_env.core.env import SpatialSimEnv
+    from spatialsim_env.arrangements.world import world
+    from spatialsim_env.core.one import OneWorld
 
     table = README.split("| keyword | values |")[1].split("\n\n")[0]
     named = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
-    accepted = set(inspect.signature(SpatialSimEnv.__init__).parameters) - {"self", "reference_seed"}
+    accepted = {name for function in (world, OneWorld.__init__) for name in inspect.signature(function).parameters}
+    accepted -= {"self", "world", "reference_seed"}
     assert named == accepted

@@ -48,10 +48,10 @@ class AgentPolicy:
         Raises:
             ValueError: the message says which.
         """
-        env, model = world.env, self.agent.model
+        played, model = world.world, self.agent.model
         for verb, own, other in (
-            ("sees", model.observation_space["achieved_goal"], env.observation_space["achieved_goal"]),  # type: ignore[index]
-            ("gives actions of", model.action_space, env.action_space),
+            ("sees", model.observation_space["achieved_goal"], played.goals.space["achieved_goal"]),  # type: ignore[index]
+            ("gives actions of", model.action_space, played.dynamics.action_space),
         ):
             if own != other:
                 raise ValueError(f"the agent {self.name} {verb} {own}, and the world has {other}")

@@ -9,11 +9,10 @@ from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from reward_models.agents.buffer import SimilarityHerReplayBuffer
-from reward_models.agents.configs import RELATION, AgentConfig
+from reward_models.agents.buffer import WorldHerReplayBuffer
+from reward_models.agents.configs import AgentConfig
 from reward_models.agents.object_policy import ObjectPPOPolicy, ObjectSACPolicy
 from reward_models.agents.relation_features import RelationExtractor
-from reward_models.agents.relation_hindsight import RelationHerReplayBuffer
 from reward_models.agents.set_extractors import EXTRACTORS
 from spatialsim_env.arrangements.dynamics import MODES
 
@@ -45,7 +44,7 @@ def make_model(config: AgentConfig, envs: VecEnv) -> BaseAlgorithm:
         train_freq=1,
         gradient_steps=config.gradient_steps,
         tau=config.tau,
-        replay_buffer_class=_buffer(config),
+        replay_buffer_class=WorldHerReplayBuffer,
         replay_buffer_kwargs={"n_sampled_goal": config.her_goals, "goal_selection_strategy": "future"},
         **common,
     )
@@ -64,7 +63,7 @@ def load_model(config: AgentConfig, path: Path, envs: VecEnv, seed: int | None) 
     if config.policy == "objects":
         classes["policy_class"] = _OBJECT_POLICIES[config.algorithm]
     if config.algorithm == "sac":
-        classes["replay_buffer_class"] = _buffer(config)
+        classes["replay_buffer_class"] = WorldHerReplayBuffer
     try:
         return ALGORITHMS[config.algorithm].load(path, env=envs, device="cpu", custom_objects=classes, seed=seed)
     except Exception as error:
@@ -74,7 +73,3 @@ def load_model(config: AgentConfig, path: Path, envs: VecEnv, seed: int | None) 
 def _policy_options(config: AgentConfig) -> dict[str, Any]:
     mode = {"action_mode": config.env_kwargs.get("action_mode", MODES[0])} if config.policy == "objects" else {}
     return {"net_arch": list(config.net), "features_extractor_class": _EXTRACTORS[config.features], **mode}
-
-
-def _buffer(config: AgentConfig) -> type[SimilarityHerReplayBuffer] | type[RelationHerReplayBuffer]:
-    return RelationHerReplayBuffer if config.env_id == RELATION else SimilarityHerReplayBuffer

@@ -150,5 +150,5 @@ def _play(policy: Policy | str, config: AgentConfig, reward: Any, seeds: range) 
     success, ever, claimed, distance, *goals = (
         np.stack(part) for part in zip(*(ends[row] for row in range(len(seeds))), strict=True)
     )
-    achieved, desired = (envs.goal_batch(part)[0] for part in goals)
+    achieved, desired = (envs.world.goals.batch(part)[0] for part in goals)
     return success, ever, claimed, ever_claimed, distance, achieved, desired

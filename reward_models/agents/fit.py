@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from reward_models.agents.configs import AgentConfig
+from reward_models.agents.reward_source import learned
 from reward_models.judges.learned import LearnedReward
 from spatialsim_env.arrangements.tasks import object_range
-from spatialsim_env.core import rewards
-from spatialsim_env.core.env import SpatialSimEnv
 from spatialsim_env.core.rewards import Reward
+from spatialsim_env.core.world import World
 
 
 class RewardRangeWarning(UserWarning):
@@ -29,22 +30,26 @@ def check_fit(config: AgentConfig, reward: str | Reward) -> None:
     Raises:
         ValueError: a model of one input, and goals that are not its reference, or an algorithm that makes up goals.
     """
-    found = rewards.resolve(reward) if isinstance(reward, str) else reward
-    if not isinstance(found, LearnedReward):
+    found = learned(reward)
+    if found is None:
         return
     env = config.make_env()
-    world = env.unwrapped
+    world: World[Any] = env.unwrapped.world  # type: ignore[attr-defined]
     env.close()
-    if isinstance(world, SpatialSimEnv):
-        _check_range(found, world) if found.model.two_inputs else _check_reference(found, world, config.algorithm)
+    if found.world != world.name:
+        return  # which the environment refuses
+    if getattr(found.model, "two_inputs", True):
+        _check_range(found, world.episodes)
+    else:
+        _check_reference(found, world.episodes, config.algorithm)
 
 
-def _check_range(reward: LearnedReward, world: SpatialSimEnv) -> None:
+def _check_range(reward: LearnedReward, episodes: Any) -> None:
     trained = reward.model.task.get("training", {}).get("n_objects")
     if trained is None:
         return
     least, most = object_range(trained)
-    low, high = world.episodes.object_range
+    low, high = episodes.object_range
     if low < least or high > most:
         warnings.warn(
             f"{reward.name} was trained on {least} to {most} objects and the environment has {low} to {high}; its "
@@ -54,11 +59,11 @@ def _check_range(reward: LearnedReward, world: SpatialSimEnv) -> None:
         )
 
 
-def _check_reference(reward: LearnedReward, world: SpatialSimEnv, algorithm: str) -> None:
+def _check_reference(reward: LearnedReward, episodes: Any, algorithm: str) -> None:
     knows = f"{reward.name} has one input and knows one reference scene"
     remedy = "use a two-input model, which compares any two scenes"
-    if world.episodes.fixed is None:
+    if episodes.fixed is None:
         raise ValueError(f"{knows}, and the environment draws new goals; take SpatialSim-Ident-v0, or {remedy}")
-    reward(*world.episodes.fixed)  # refuses another reference
+    reward(*episodes.fixed)  # refuses another reference
     if algorithm == "sac":
         raise ValueError(f'{knows}, and hindsight asks about other goals; take algorithm "ppo", or {remedy}')

@@ -28,7 +28,8 @@ class ExpertPolicy:
     """
 
     def __init__(self, env: Any) -> None:
-        self.expert = Expert(env.unwrapped.dynamics, env.unwrapped.criterion)
+        world = env.unwrapped.world
+        self.expert = Expert(world.dynamics, world.truth.criterion)
 
     def predict(self, observation: Any, *, deterministic: bool = True) -> tuple[NDArray[Any], None]:
         """Actions for a batch of observations; always the same ones for the same scenes."""

@@ -23,10 +23,18 @@ def fix_path(reward: str | Reward) -> str | Reward:
     Raises:
         ValueError: an unknown name, or a path without a model.
     """
-    if not isinstance(reward, str):
-        return reward
-    resolved = rewards.resolve(reward)
-    return resolved.name if isinstance(resolved, LearnedReward) else reward
+    model = learned(reward)
+    return reward if model is None or not isinstance(reward, str) else model.name
+
+
+def learned(reward: str | Reward) -> LearnedReward | None:
+    """The learned reward of a name, a path or a live object; None for any other.
+
+    Raises:
+        ValueError: an unknown name, or a path without a model.
+    """
+    resolved = rewards.installed(reward) if isinstance(reward, str) and reward not in rewards.TRUTHS else reward
+    return resolved if isinstance(resolved, LearnedReward) else None
 
 
 def describe(reward: str | Reward, run: Path) -> dict[str, Any]:
@@ -42,9 +50,9 @@ def describe(reward: str | Reward, run: Path) -> dict[str, Any]:
     Raises:
         ValueError: an unknown name, or a path without a model.
     """
-    resolved = rewards.resolve(reward) if isinstance(reward, str) else reward
-    model = _describe_model(resolved, run.resolve()) if isinstance(resolved, LearnedReward) else None
-    if model is not None:
+    resolved = learned(reward)
+    model = None if resolved is None else _describe_model(resolved, run.resolve())
+    if resolved is not None and model is not None:
         return {"reward": resolved.name, "live_reward": False, "model": model}
     name = reward if isinstance(reward, str) else getattr(reward, "name", type(reward).__name__)
     return {"reward": name, "live_reward": not isinstance(reward, str), "model": None}

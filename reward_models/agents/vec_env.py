@@ -18,8 +18,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
+from spatialsim_env.core.many import ManyWorlds
 from spatialsim_env.core.rewards import Reward
-from spatialsim_env.core.vector_env import ManyWorlds
 
 SHARED = ("compute_reward", "set_reward")  # methods that concern all copies at once
 LIMITED = "TimeLimit.truncated"  # stable-baselines3's name for an end by the horizon alone
@@ -47,8 +47,7 @@ class SpatialSimVecEnv(VecEnv):
 
     def __init__(self, envs: ManyWorlds) -> None:
         if not isinstance(envs, ManyWorlds):
-            accepted = "a SpatialSimVectorEnv or a RelationVectorEnv, unwrapped"
-            raise TypeError(f"envs is a {type(envs).__name__}; accepted is {accepted}")
+            raise TypeError(f"envs is a {type(envs).__name__}; accepted is a ManyWorlds, unwrapped")
         if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode is {envs.autoreset_mode}; accepted is {AutoresetMode.SAME_STEP}")
         self.envs = envs

@@ -18,12 +18,12 @@ from reward_models.judges.scenes import Pairs
 from reward_models.measuring.heat_map import heat_map
 from reward_models.shares import share_of
 from spatialsim_env.arrangements import negatives
-from spatialsim_env.arrangements.episodes import Episodes
+from spatialsim_env.arrangements.episodes import SceneEpisodes
 from spatialsim_env.arrangements.goals import Criterion, criterion_of
 from spatialsim_env.arrangements.tasks import Discrimination, Identification, Task, reference_scene
 from spatialsim_env.checks import require, require_seed, require_whole
 from spatialsim_env.core.judges import Flags, Floats
-from spatialsim_env.core.rewards import SCENES
+from spatialsim_env.registry import SCENES
 
 PROBES = 64  # pairs that the checks ask about
 UNDEFINED = 1e6  # distance in place of infinity, which is not a score
@@ -182,7 +182,7 @@ def begin(
         ValueError: a number of objects that is not that of the model's one reference scene.
     """
     seed = None if judge.two_inputs else reference_seed(judge, n_objects)
-    episodes = Episodes((n_objects, n_objects), negatives.by_name(MOVES[moves].start), criterion, seed)
+    episodes = SceneEpisodes((n_objects, n_objects), negatives.by_name(MOVES[moves].start), criterion, seed)
     begun = episodes.begin(rng.random((size, episodes.n_uniform), np.float32))
     return Pairs(begun.achieved, begun.desired)
 

@@ -12,7 +12,7 @@ from reward_models.auditing.measures import BINS, label
 from reward_models.measuring.heat_map import draw_heat_map
 from reward_models.shares import format_value
 from reward_models.tables import blank_figure
-from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.arrangements.viewer import SceneViewer
 from spatialsim_env.core.screen import tile
 
 PATH_LIMITS = (0.05, 100.0)  # distances that are drawn, in tolerances
@@ -122,7 +122,7 @@ def gallery(found: Report) -> NDArray[np.uint8] | None:
     for claim in found["gallery"]:
         said = f"{label(claim)}: score {claim['score']:.3g}"
         distance = math.inf if claim["distance"] is None else claim["distance"]
-        viewer = Viewer("rgb_array", hint=said)
+        viewer = SceneViewer("rgb_array", hint=said)
         goal, arena = (np.array(claim[name], np.float32) for name in ("desired", "achieved"))
         frame = viewer.draw(goal, arena, distance=distance, achieved=False, step=claim["evaluations"])
         viewer.close()

@@ -17,9 +17,9 @@ from reward_models.judges.judge import TRUTH, Lifted
 from reward_models.judges.relations import Situations
 from spatialsim_env.checks import require, require_seed, require_whole
 from spatialsim_env.core.judges import Flags, Floats
+from spatialsim_env.registry import RELATIONS
 from spatialsim_env.relations.vocabulary import PREDICATES
-from spatialsim_env.relations.world.episodes import Episodes
-from spatialsim_env.relations.world.rewards import WORLD
+from spatialsim_env.relations.world.episodes import RelationEpisodes
 
 ALL = "all"
 PROBES = 32  # scenes that the checks ask about
@@ -40,7 +40,7 @@ class RelationAudit:
     search_evaluations: int = 3_000  # scores from each start, at most
     seed: int = 0
 
-    name = WORLD
+    name = RELATIONS
     parts = ("rows", "gallery")
     drawn = False
     gallery = 3
@@ -107,7 +107,7 @@ class RelationAudit:
 
 def begin(predicate: str, size: int, rng: np.random.Generator) -> Situations:
     """Starts of the environment's episodes whose goal is a predicate."""
-    episodes = Episodes((predicate,))
+    episodes = RelationEpisodes((predicate,))
     begun = episodes.begin(rng.random((size, episodes.n_uniform), np.float32))
     return Situations(begun.scenes, begun.observers, begun.required)
 

@@ -31,7 +31,7 @@ from reward_models.agents import configs
 from reward_models.agents.configs import AgentConfig
 from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.tasks import RANGES, Discrimination
-from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.arrangements.viewer import SceneViewer
 from spatialsim_env.checks import read_object
 from spatialsim_env.core.screen import import_pygame, save_frames
 from spatialsim_env.files import replace_file
@@ -302,7 +302,7 @@ def _false_claim(config: DemoConfig, folder: Path, name: str) -> Any:
     if not len(wrong):
         return None
     worst = wrong[ends.distance[wrong].argmax()]
-    viewer = Viewer(hint=f"the reward, {name}, says: achieved")
+    viewer = SceneViewer(hint=f"the reward, {name}, says: achieved")
     scenes = ends.desired[worst], ends.achieved[worst]
     frame = viewer.draw(*scenes, float(ends.distance[worst]), achieved=False, step=config.agent.horizon)
     viewer.close()

@@ -18,19 +18,19 @@ from torch import Tensor
 from reward_models.models import RelationModel
 from reward_models.models.relations.inputs import from_scenes
 from reward_models.threads import one_thread
-from spatialsim_env.core.episodic import Moment
+from spatialsim_env.core.judges import Rows
+from spatialsim_env.registry import RELATIONS
 from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.scene import SceneError
 from spatialsim_env.relations.vocabulary import PREDICATES
 from spatialsim_env.relations.world import goals
-from spatialsim_env.relations.world.rewards import WORLD
 
 READABLE = ("boxes3d", "raw", "aligned")  # what a model may need that a scene of boxes has
 AT_ONCE = 4096  # scenes judged at a time
 
 
 @dataclass(frozen=True)
-class Situations(Moment):
+class Situations(Rows):
     """B scenes with the predicates that are required of them; what holds in them is computed when first asked for."""
 
     scenes: NDArray[Any]  # (B, 2, 19)
@@ -68,7 +68,7 @@ class RelationReader:
         ValueError: a model that needs names of categories, boxes in a picture or pictures, which scenes lack.
     """
 
-    world = WORLD
+    world = RELATIONS
     two_inputs = True
     fixed_goal = None
 

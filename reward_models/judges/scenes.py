@@ -17,12 +17,12 @@ from reward_models.models.scorers import scorer_of
 from reward_models.threads import one_thread
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.scene import SHAPE, SIZE, SceneError, as_batch, present, validate
-from spatialsim_env.core.episodic import Moment
-from spatialsim_env.core.rewards import SCENES
+from spatialsim_env.core.judges import Rows
+from spatialsim_env.registry import SCENES
 
 
 @dataclass(frozen=True)
-class Pairs(Moment):
+class Pairs(Rows):
     """B pairs of scenes."""
 
     achieved: NDArray[Any]  # (B, n, 10) in the arena

@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from spatialsim_env.arrangements.scene import ARENA, N_FEATURES, ORIENTATION, POSITION, SHAPE, TURN
+from spatialsim_env.core.world import ActionError
 
 MODES = ("move_all", "pick_place", "discrete")
 MAX_MOVE = {"move_all": 1.0, "pick_place": 4.0, "discrete": 1.0}  # units per coordinate and step
@@ -34,12 +35,8 @@ _S, _S_END, _X, _Y = SHAPE.start, SHAPE.stop, POSITION.start, POSITION.start + 1
 _compiled = njit(cache=True)
 
 
-class ActionError(ValueError):
-    """An action outside the action space; nothing was changed."""
-
-
 @dataclass(frozen=True)
-class Dynamics:
+class SceneDynamics:
     """The rules for one action mode."""
 
     mode: str  # one of MODES
@@ -47,7 +44,7 @@ class Dynamics:
     max_turn: float  # radians per step; 0 takes turning out of the action
 
     @classmethod
-    def of(cls, mode: str, n_max: int, max_turn: float | None = None) -> Dynamics:
+    def of(cls, mode: str, n_max: int, max_turn: float | None = None) -> SceneDynamics:
         """Checked rules; ``max_turn=None`` takes the mode's own.
 
         Raises:

@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from spatialsim_env.arrangements.alignment import OK, Alignment
-from spatialsim_env.arrangements.dynamics import MAX_MOVE, MODES, Dynamics
+from spatialsim_env.arrangements.dynamics import MAX_MOVE, MODES, SceneDynamics
 from spatialsim_env.arrangements.goals import Criterion
 from spatialsim_env.arrangements.scene import ARENA, N_FEATURES, ORIENTATION, POSITION, TURN, SceneError
 
@@ -55,7 +55,7 @@ class Expert:
     A goal that counts orientations as ``visual`` is reached as ``number``, which implies it.
     """
 
-    dynamics: Dynamics
+    dynamics: SceneDynamics
     criterion: Criterion = field(default_factory=Criterion)
     name = "expert"
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spatialsim_env.arrangements.dynamics import MAX_MOVE, MAX_TURN
 from spatialsim_env.arrangements.scene import ARENA, N_FEATURES, POSITION, SIZE, present
-from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.arrangements.viewer import SceneViewer
 
 ACTION_MODE = "pick_place"
 TURN_STEP = np.pi / 24  # radians that one key press or one notch of the wheel turns an object
@@ -127,7 +127,7 @@ def under(arena: NDArray[Any], cursor: Point | None) -> int | None:
     return int(rows[-1]) if len(rows) else None
 
 
-def handle(event: Any, controller: Controller, viewer: Viewer, arena: NDArray[Any]) -> Command | None:
+def handle(event: Any, controller: Controller, viewer: SceneViewer, arena: NDArray[Any]) -> Command | None:
     """Pass one pygame event on to the controller; returns the command if it is one that concerns the episode."""
     import pygame
 
@@ -151,7 +151,7 @@ def handle(event: Any, controller: Controller, viewer: Viewer, arena: NDArray[An
 class Game:
     """An environment, a viewer and a controller: one call of ``frame`` is one picture and at most one step."""
 
-    def __init__(self, env: gym.Env[Any, Any], viewer: Viewer, seed: int | None = None) -> None:
+    def __init__(self, env: gym.Env[Any, Any], viewer: SceneViewer, seed: int | None = None) -> None:
         self.env, self.viewer, self.controller = env, viewer, Controller()
         self._seeds = np.random.default_rng(seed)
         self._events: list[Any] = []
@@ -218,7 +218,7 @@ def play(
     """
     objects: dict[str, Any] = {} if n_objects is None else {"n_objects": n_objects}
     env = gym.make(env_id, action_mode=ACTION_MODE, criterion=criterion, max_episode_steps=10**9, **objects)
-    viewer = Viewer("human", fps, HINT)
+    viewer = SceneViewer("human", fps, HINT)
     try:
         viewer.open()
         import pygame

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from spatialsim_env.arrangements.pictures import ARENA_WINDOW, Window, draw_scene
 from spatialsim_env.arrangements.scene import ARENA, POSITION, SIZE, present, validate
+from spatialsim_env.arrangements.truth import SceneMoment
 from spatialsim_env.core.screen import (
     EDGE,
     FRAME,
@@ -78,7 +79,7 @@ def _bar(distance: float) -> float:
     return 1.0 if math.isinf(distance) else distance / (1 + distance)
 
 
-class Viewer(Screen):
+class SceneViewer(Screen):
     """Goal and arena side by side, the truth's distance below: as arrays, or in a window.
 
     The goal's panel is centred on the goal and as wide as it needs, at least as wide as the arena's, so that a goal is
@@ -106,6 +107,10 @@ class Viewer(Screen):
             SceneError: what is not a scene; ImportError: pygame-ce is not installed; RuntimeError: there is no display.
         """
         return self._shown(lambda: self._frame(goal, arena, distance, achieved, step))
+
+    def show(self, now: SceneMoment, achieved: bool, step: int) -> NDArray[np.uint8] | None:
+        """Draw a moment of one episode, and what the verdict says of it; see ``draw``."""
+        return self.draw(now.desired[0], now.achieved[0], float(now.distance[0]), achieved, step)
 
     def to_arena(self, pixel: tuple[float, float]) -> tuple[float, float] | None:
         """Which point of the world a pixel of the frame shows in the arena's panel; None outside the panel."""

@@ -7,6 +7,7 @@ one kind.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -42,18 +43,50 @@ class Moment(Question, Protocol):
 
     @property
     def distance(self) -> Floats:
-        """The truth's distance, (B,); computed when first asked for, unless a step has computed it."""
+        """The truth's distance, (B,)."""
+
+    @property
+    def shown(self) -> tuple[Array, Array]:
+        """The two arrays (B, ...) that say how the world lies."""
 
     def replaced(self, rows: Any, others: Self) -> Self:
         """Put ``others`` in the place of some episodes, by index or mask."""
 
 
-Q = TypeVar("Q", bound=Question)
 M = TypeVar("M", bound=Moment)
-Q_co = TypeVar("Q_co", bound=Question, covariant=True)
 M_co = TypeVar("M_co", bound=Moment, covariant=True)
-Q_contra = TypeVar("Q_contra", bound=Question, contravariant=True)
 M_contra = TypeVar("M_contra", bound=Moment, contravariant=True)
+Q_contra = TypeVar("Q_contra", bound=Question, contravariant=True)
+
+
+class Rows:
+    """B things at once: the base of frozen dataclasses with arrays (B, ...), never written to.
+
+    Fields that are no arrays are the same for all.
+    """
+
+    def rows(self, rows: Any) -> Self:
+        """Select some, by index or mask."""
+        return type(self)(*(part[rows] if isinstance(part, np.ndarray) else part for part in self._parts()))
+
+    def replaced(self, rows: Any, others: Self) -> Self:
+        """Put ``others`` in the place of some, by index or mask."""
+        parts = [part.copy() if isinstance(part, np.ndarray) else part for part in self._parts()]
+        for part, other in zip(parts, others._parts(), strict=True):
+            if isinstance(part, np.ndarray):
+                part[rows] = other
+        return type(self)(*parts)
+
+    def _parts(self) -> list[Any]:
+        return [getattr(self, part.name) for part in fields(self)]  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Pairs(Rows):
+    """The plainest question: two arrays of goals."""
+
+    achieved: Array  # (B, ...)
+    desired: Array  # (B, ...)
 
 
 class Judge(Protocol[Q_contra]):
@@ -96,14 +129,11 @@ class Shaped(Judge[Q_contra], Protocol[Q_contra]):
         """Score a question with a slope from afar, (B,)."""
 
 
-class Truth(Shaped[Q_contra], Protocol[Q_contra, M]):
-    """The exact judge of a world; it makes moments of questions and keeps what a step has computed."""
+class Truth(Shaped[Question], Protocol[M]):
+    """The exact judge of a world; it makes moments of questions, and a moment of its own keeps what is computed."""
 
-    def asked(self, question: Q_contra) -> M:
-        """Make a moment of a question; its distance is computed when first asked for."""
+    def asked(self, question: Question) -> M:
+        """Make a moment of a question; a moment that this truth has made is returned as it is."""
 
     def moved(self, now: M, state: Array) -> M:
         """Make the moment after a step that led to ``state``."""
-
-    def known(self) -> Shaped[M]:
-        """The judge of moments that reads the distance they hold."""

@@ -7,9 +7,10 @@ import pytest
 
 from spatialsim_env import testing
 from spatialsim_env.arrangements import goals, scene
+from spatialsim_env.arrangements.env import DiscriminationEnv
 from spatialsim_env.arrangements.scene import POSITION
-from spatialsim_env.core.env import DiscriminationEnv
-from spatialsim_env.core.rewards import TRUTHS, TruthReward
+from spatialsim_env.arrangements.truth import SceneTruth
+from spatialsim_env.core.rewards import TRUTHS
 
 PAIRS = testing.example_pairs()
 FIRST, SECOND = PAIRS.reference.astype(np.float64), PAIRS.target.astype(np.float64)
@@ -66,7 +67,7 @@ def test_each_assertion_catches_its_offender():
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_truth_rewards_keep_the_contract(name):
-    testing.assert_reward(TruthReward(name))
+    testing.assert_reward(TRUTHS[name](SceneTruth()))
 
 
 class Broken:

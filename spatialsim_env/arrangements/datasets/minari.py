@@ -18,7 +18,6 @@ import gymnasium as gym
 import numpy as np
 
 from spatialsim_env.arrangements.datasets.rollouts import Played, Rollouts
-from spatialsim_env.core.rewards import sparse_from_distance
 
 
 def write(rollouts: Rollouts, dataset_id: str, part: str, episodes: int) -> Path:
@@ -94,7 +93,7 @@ def _episodes(played: Played) -> Iterator[Any]:
             seed=int(played.seed[i]),
             observations={"observation": scenes[i], "achieved_goal": scenes[i], "desired_goal": goal},
             actions=played.actions[:, i],  # type: ignore[arg-type]
-            rewards=list(sparse_from_distance(distance[1:])),
+            rewards=list(np.where(distance[1:] <= 1, 0.0, -1.0)),
             terminations=[False] * steps,
             truncations=[False] * (steps - 1) + [True],
             infos={

@@ -30,12 +30,13 @@ from numpy.typing import NDArray
 
 from spatialsim_env import HORIZON
 from spatialsim_env.arrangements.datasets import named, shards
-from spatialsim_env.arrangements.dynamics import DIRECTIONS, Dynamics
+from spatialsim_env.arrangements.dynamics import DIRECTIONS, SceneDynamics
 from spatialsim_env.arrangements.expert import Expert
 from spatialsim_env.arrangements.similarities import ANGLES, SCALES
 from spatialsim_env.arrangements.tasks import Samples
+from spatialsim_env.arrangements.world import SceneWorld, discrimination, identification
 from spatialsim_env.checks import check_seed
-from spatialsim_env.core.env import DiscriminationEnv, IdentificationEnv, SpatialSimEnv
+from spatialsim_env.core.world import split
 from spatialsim_env.streams import stream
 
 POLICIES = ("random", "expert")
@@ -60,7 +61,7 @@ class Policy(Protocol):
 class Random:
     """Actions drawn uniformly from the action space."""
 
-    dynamics: Dynamics
+    dynamics: SceneDynamics
     name = "random"
 
     def __call__(
@@ -91,28 +92,29 @@ class World:
         return f"spatialsim_env:SpatialSim-{kind}-v0"
 
     @cached_property
-    def env(self) -> SpatialSimEnv:
-        """The environment that checks the options and holds episodes, dynamics and criterion; it is never reset."""
-        kind = DiscriminationEnv if self.options.get("reference_seed") is None else IdentificationEnv
-        return kind(**self.options)
+    def world(self) -> SceneWorld:
+        """The world of the options."""
+        kind = discrimination if self.options.get("reference_seed") is None else identification
+        return split(kind, (), dict(self.options))[0]
 
     @property
     def settings(self) -> dict[str, Any]:
         """Its entries in a manifest, as JSON gives them back; ranges of the goals where they are narrower."""
-        env = self.env
-        low, high = env.episodes.object_range
+        world, episodes = self.world, self.world.episodes
+        criterion = world.truth.criterion
+        low, high = episodes.object_range
         entries = {
             "n_objects": low if low == high else [low, high],
-            "action_mode": env.dynamics.mode,
-            "max_turn": env.dynamics.max_turn,
-            "criterion": env.criterion.name,
-            "tolerances": list(env.criterion.tolerances),
-            "orientation": env.criterion.orientation,
-            "start": self.options.get("start", env.episodes.start.name),
-            "reference_seed": env.episodes.reference_seed,
+            "action_mode": world.dynamics.mode,
+            "max_turn": world.dynamics.max_turn,
+            "criterion": criterion.name,
+            "tolerances": list(criterion.tolerances),
+            "orientation": criterion.orientation,
+            "start": self.options.get("start", episodes.start.name),
+            "reference_seed": episodes.reference_seed,
             "horizon": self.horizon,
         }
-        goals = {"goal_scale": (env.episodes.goal_scale, SCALES), "goal_angle": (env.episodes.goal_angle, ANGLES)}
+        goals = {"goal_scale": (episodes.goal_scale, SCALES), "goal_angle": (episodes.goal_angle, ANGLES)}
         entries |= {name: list(own) for name, (own, usual) in goals.items() if own != usual}
         return json.loads(json.dumps(entries))
 
@@ -123,9 +125,9 @@ class World:
             ValueError: another name.
         """
         if name == "random":
-            return Random(self.env.dynamics)
+            return Random(self.world.dynamics)
         if name == "expert":
-            return Expert(self.env.dynamics, self.env.criterion)
+            return Expert(self.world.dynamics, self.world.truth.criterion)
         raise ValueError(f"policy is {name!r}; accepted are {', '.join(POLICIES)}")
 
 
@@ -148,12 +150,12 @@ def play(world: World, policies: Sequence[Policy], seeds: NDArray[np.int64], rng
         seeds: (B,) of the episodes.
         rng: for policies that draw.
     """
-    env = world.env
-    blocks = [np_random(int(seed))[0].random((1, env.episodes.n_uniform), np.float32) for seed in seeds]
-    begun = env.episodes.begin(np.concatenate(blocks))
+    episodes, dynamics, criterion = world.world.episodes, world.world.dynamics, world.world.truth.criterion
+    blocks = [np_random(int(seed))[0].random((1, episodes.n_uniform), np.float32) for seed in seeds]
+    begun = episodes.begin(np.concatenate(blocks))
     policy = (np.arange(len(seeds)) % len(policies)).astype(np.uint8)
     scenes, distances, actions = [begun.achieved], [begun.distance], []
-    space = env.dynamics.action_space
+    space = dynamics.action_space
     for _ in range(world.horizon):
         chosen = np.empty((len(seeds), *(space.shape or ())), space.dtype)
         for index, act in enumerate(policies):
@@ -161,8 +163,8 @@ def play(world: World, policies: Sequence[Policy], seeds: NDArray[np.int64], rng
             if rows.any():
                 chosen[rows] = act(scenes[-1][rows], begun.desired[rows], rng)
         actions.append(chosen)
-        scenes.append(env.dynamics.step(scenes[-1], chosen))
-        distances.append(env.criterion.align(scenes[-1], begun.desired).distance)
+        scenes.append(dynamics.step(scenes[-1], chosen))
+        distances.append(criterion.align(scenes[-1], begun.desired).distance)
     return Played(np.stack(scenes), begun.desired, np.stack(actions), np.stack(distances), policy, seeds)
 
 

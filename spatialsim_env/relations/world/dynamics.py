@@ -22,7 +22,7 @@ from gymnasium import spaces
 from numba import njit
 from numpy.typing import NDArray
 
-from spatialsim_env.arrangements.dynamics import ActionError
+from spatialsim_env.core.world import ActionError
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry.solids import N_AXES, separating_axes, separation
 from spatialsim_env.relations.scene import N_FEATURES, N_PARTS, OBJECT, PARTS, ROOM, SUBJECT
@@ -48,7 +48,7 @@ _compiled = njit(cache=True)
 
 
 @dataclass(frozen=True)
-class Dynamics:
+class RelationDynamics:
     """The rules, as an environment asks them."""
 
     action_shape = (N_ACTION,)

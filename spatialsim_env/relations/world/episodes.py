@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.core.episodic import Moment
+from spatialsim_env.core.world import NOTHING, Given
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.predicates import predicates
-from spatialsim_env.relations.scene import CENTER, FLOOR, HALF, HEIGHT, INNER, KIND_NAMES, WALL
+from spatialsim_env.relations.scene import CENTER, FLOOR, HALF, HEIGHT, INNER, KIND_NAMES, WALL, SceneError
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 from spatialsim_env.relations.world import goals
 from spatialsim_env.relations.world.casts import AWAY, CLOSE, HALVES, WITHIN, Cast, Range, cast
 from spatialsim_env.relations.world.dynamics import clear, fitted
 from spatialsim_env.relations.world.goals import Flags
+from spatialsim_env.relations.world.truth import RelationMoment, judged
 
 TRIES = 40  # scenes that one block of numbers offers; the first that is not achieved and without overlap is taken
 MIDDLE = 0.4  # metres along x and y that the object may be from the room's middle
@@ -45,38 +46,7 @@ _CASTS = tuple(cast(name) for name in PREDICATES)
 
 
 @dataclass(frozen=True)
-class Batch(Moment):
-    """B episodes at one moment."""
-
-    scenes: NDArray[np.float32]  # (B, 2, 19)
-    observers: NDArray[np.float32]  # (B, 9)
-    required: Flags  # (B, 30)
-    margins: NDArray[np.float64]  # (B, 30) of the predicates
-    distance: NDArray[np.float64]  # (B,) minus the least margin of what is required
-
-    @property
-    def achieved(self) -> NDArray[np.float32]:
-        """The goals that are achieved, (B, 77); an array of its own."""
-        return goals.pack(self.margins > 0, self.scenes, self.observers)
-
-    @property
-    def desired(self) -> NDArray[np.float32]:
-        """The goals that are required, (B, 77); an array of its own."""
-        return goals.desired(self.required)
-
-    def goal_names(self, row: int) -> tuple[str, ...]:
-        """Names of what an episode requires."""
-        return tuple(PREDICATES[index] for index in np.flatnonzero(self.required[row]))
-
-
-def judged(scenes: NDArray[np.float32], observers: NDArray[np.float32], required: Flags) -> Batch:
-    """Episodes with scenes (B, 2, 19), seen by observers (B, 9), that require (B, 30)."""
-    margins = goals.margins(scenes, observers)
-    return Batch(scenes, observers, required, margins, -goals.least(margins, required))
-
-
-@dataclass(frozen=True)
-class Episodes:
+class RelationEpisodes:
     """Where episodes come from."""
 
     predicates: tuple[str, ...]  # each episode draws one
@@ -88,28 +58,60 @@ class Episodes:
         """Places of the predicates in ``vocabulary.PREDICATES``."""
         return np.array([INDEX[name] for name in self.predicates])
 
-    def begin(self, blocks: NDArray[np.float32]) -> Batch:
-        """Episodes from blocks (B, n_uniform) of uniform numbers.
+    def begin(self, blocks: NDArray[np.float32], given: Given = NOTHING) -> RelationMoment:
+        """Begin episodes from blocks (B, n_uniform) of uniform numbers.
+
+        Where the goal alone is given, the scene is one of its first predicate's; where the start alone is given, the
+        predicate is drawn from those that do not hold. Where both are given, nothing else is drawn.
+
+        Args:
+            given: goals (B, 77).
 
         Raises:
-            RuntimeError: every scene that a block offers begins achieved.
+            SceneError: a goal is given that requires nothing.
+            RuntimeError: every scene that a block offers begins achieved, or all predicates hold in a given one.
         """
         numbers = np.ascontiguousarray(blocks, np.float64).view(BLOCK)[:, 0]
-        which = self.indices[_choice(numbers["predicate"], len(self.indices))]
-        scenes = np.empty((len(blocks), 2, scene.N_FEATURES), np.float32)
-        observers = np.empty((len(blocks), scene.N_OBSERVER), np.float32)
-        rows = np.arange(len(blocks))
+        if given.achieved is None:
+            which = self.indices[_choice(numbers["predicate"], len(self.indices))]
+        else:
+            scenes, observers = (part.astype(np.float32) for part in goals.state(given.achieved))
+            which = self._missing(numbers["predicate"], goals.margins(scenes, observers) > 0)
+        required = np.arange(len(PREDICATES)) == which[:, None]
+        if given.desired is not None:
+            required = goals.required(given.desired)
+            if not required.any(axis=1).all():
+                raise SceneError("a given goal requires nothing; accepted are goals that require a predicate")
+            which = required.argmax(axis=1)
+        if given.achieved is None:
+            scenes, observers = self._scenes(which, numbers["scenes"])
+        return judged(scenes, observers, required)
+
+    def _missing(self, numbers: NDArray[np.float64], holds: Flags) -> NDArray[np.int64]:
+        """A predicate for each scene (B,) among those that do not hold in it (B, 30)."""
+        free = ~holds[:, self.indices]
+        if not free.any(axis=1).all():
+            raise RuntimeError(f"a given scene begins achieved: all of {', '.join(self.predicates)} hold in it")
+        rank = _choice(numbers, free.sum(axis=1))
+        return self.indices[(free.cumsum(axis=1) > rank[:, None]).argmax(axis=1)]
+
+    def _scenes(self, which: NDArray[np.int64], numbers: NDArray[np.void]) -> tuple[NDArray[np.float32], ...]:
+        """Scenes (B, 2, 19) and observers (B, 9) in which predicates (B,) do not hold, from numbers (B, TRIES)."""
+        scenes = np.empty((len(which), 2, scene.N_FEATURES), np.float32)
+        observers = np.empty((len(which), scene.N_OBSERVER), np.float32)
+        rows = np.arange(len(which))
         for offer in range(TRIES):
-            scenes[rows], observers[rows] = make(which[rows], numbers["scenes"][rows, offer])
-            rows = rows[~self._begins(which[rows], scenes[rows], observers[rows])]
+            scenes[rows], observers[rows] = make(which[rows], numbers[rows, offer])
+            rows = rows[~_begins(which[rows], scenes[rows], observers[rows])]
             if not len(rows):
-                return judged(scenes, observers, np.arange(len(PREDICATES)) == which[:, None])
+                return scenes, observers
         raise RuntimeError(f"each of {TRIES} scenes drawn for {PREDICATES[which[rows[0]]]!r} begins achieved")
 
-    def _begins(self, which: NDArray[np.int64], scenes: NDArray[np.float32], observers: NDArray[np.float32]) -> Flags:
-        """Whether an episode may begin so: no overlap, and the predicate does not hold."""
-        margin = predicates.margin_of(which, scenes.astype(np.float64), observers.astype(np.float64))
-        return clear(scenes) & (margin <= 0)
+
+def _begins(which: NDArray[np.int64], scenes: NDArray[np.float32], observers: NDArray[np.float32]) -> Flags:
+    """Whether an episode may begin so: no overlap, and the predicate does not hold."""
+    margin = predicates.margin_of(which, scenes.astype(np.float64), observers.astype(np.float64))
+    return clear(scenes) & (margin <= 0)
 
 
 def make(which: NDArray[np.int64], numbers: NDArray[np.void]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -188,7 +190,7 @@ def _kinds(names: tuple[str, ...], numbers: NDArray[np.float64]) -> NDArray[np.i
     return np.array([KIND_NAMES.index(name) for name in names])[_choice(numbers, len(names))]
 
 
-def _choice(numbers: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+def _choice(numbers: NDArray[np.float64], n: Any) -> NDArray[np.int64]:
     """Uniform numbers in [0, 1) as ints below n."""
     return np.minimum((numbers * n).astype(np.int64), n - 1)
 

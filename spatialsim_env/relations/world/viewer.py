@@ -26,6 +26,7 @@ from spatialsim_env.core.screen import (
 )
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.scene import CENTER, EYE, HALF, N_PARTS, OBJECT, PARTS, ROOM, SUBJECT
+from spatialsim_env.relations.world.truth import RelationMoment
 
 FIELD = 70.0  # degrees that the observer's picture is wide
 NEAREST = 0.05  # metres before the observer, where the picture begins
@@ -140,6 +141,10 @@ class RelationViewer(Screen):
 
     The window, the arguments and their errors are those of ``Screen``.
     """
+
+    def show(self, now: RelationMoment, achieved: bool, step: int) -> NDArray[np.uint8] | None:
+        """Draw a moment of one episode, and what the verdict says of it; see ``draw``."""
+        return self.draw(now.scenes[0], now.observers[0], now.goal_names(0), float(now.distance[0]), step)
 
     def draw(
         self, now: NDArray[Any], observer: NDArray[Any], goal: tuple[str, ...], distance: float, step: int

@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 def test_it_acts_as_the_agent_does(folder):
     policy = AgentPolicy(folder)
     world = policy.world
-    assert (world.env_id, world.horizon, world.env.dynamics.max_turn) == (IDENTIFICATION, 10, 0)
+    assert (world.env_id, world.horizon, world.world.dynamics.max_turn) == (IDENTIFICATION, 10, 0)
     episodes, _ = Rollouts(world, (policy,), per_shard=5).shard("train", 0)
     for step in range(10):
         scenes = episodes.achieved[step].reshape(5, -1)

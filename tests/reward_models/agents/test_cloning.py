@@ -86,7 +86,7 @@ def test_some_of_the_states_are_off_the_experts_path():
     config = replace(N3, horizon=20)
     seen, _, _ = demonstrations(config, 50 * len(SHARES))
     last = {key: as_batch(part.numpy()[-50 * len(SHARES) :])[0] for key, part in seen.items()}
-    distance = world_of(config).env.criterion.align(last["achieved_goal"], last["desired_goal"]).distance
+    distance = world_of(config).world.truth.criterion.align(last["achieved_goal"], last["desired_goal"]).distance
     medians = [np.median(distance[turn :: len(SHARES)]) for turn in range(len(SHARES))]
     assert medians == sorted(medians)
     assert medians[0] < 0.1 < medians[-1]
@@ -95,8 +95,8 @@ def test_some_of_the_states_are_off_the_experts_path():
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_a_mixture_acts_at_random_as_often_as_it_says(share):
     world = World({"n_objects": 3, "max_turn": 0})
-    env, rng = world.env, np.random.default_rng(0)
-    begun = env.episodes.begin(rng.random((2000, env.episodes.n_uniform), np.float32))
+    world_, rng = world.world, np.random.default_rng(0)
+    begun = world_.episodes.begin(rng.random((2000, world_.episodes.n_uniform), np.float32))
     expert = world.policy("expert")
     actions = Mixture(expert, world.policy("random"), share)(begun.achieved, begun.desired, rng)
     strayed = (actions != expert(begun.achieved, begun.desired)).any(axis=1).mean()

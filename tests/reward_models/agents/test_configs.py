@@ -8,7 +8,8 @@ import pytest
 from reward_models.agents.algorithms import make_model
 from reward_models.agents.configs import CONFIGS, FROM_ONE, AgentConfig, buffer_bytes, by_name
 from reward_models.agents.training import make_envs
-from spatialsim_env.core.rewards import TruthReward
+from spatialsim_env.arrangements.truth import SceneTruth
+from spatialsim_env.core.rewards import Dense
 
 N3 = by_name("discrim_n3")
 
@@ -109,7 +110,7 @@ def test_json_without_a_field_takes_its_default():
 
 
 def test_a_live_reward_goes_in_beside_the_spec():
-    reward = TruthReward("dense")
+    reward = Dense(SceneTruth())
     env = N3.make_env(reward)
     assert env.get_wrapper_attr("reward") is reward
     assert "reward" not in env.spec.kwargs

@@ -16,7 +16,8 @@ from reward_models.shares import wilson
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.alignment import align
 from spatialsim_env.arrangements.scene import as_batch
-from spatialsim_env.core.rewards import TruthReward
+from spatialsim_env.arrangements.truth import SceneTruth
+from spatialsim_env.core.rewards import Dense
 
 CONFIG = AgentConfig("evaluation", env_kwargs={"n_objects": 3, "max_turn": 0})
 
@@ -147,7 +148,7 @@ def test_episodes_that_end_early_are_not_played_on():
 
 def test_a_reward_by_name_is_the_environments_own():
     dense = evaluate(Walker(), CONFIG, "dense", episodes=5)
-    live = evaluate(Walker(), CONFIG, TruthReward("dense"), episodes=5)
+    live = evaluate(Walker(), CONFIG, Dense(SceneTruth()), episodes=5)
     assert (dense.claimed == live.claimed).all()
 
 

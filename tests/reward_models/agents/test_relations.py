@@ -15,8 +15,8 @@ import spatialsim_env
 from reward_models.agents import relation_features
 from reward_models.agents import relations as agent
 from reward_models.agents.algorithms import make_model
+from reward_models.agents.buffer import WorldHerReplayBuffer
 from reward_models.agents.configs import RELATION, AgentConfig
-from reward_models.agents.relation_hindsight import RelationHerReplayBuffer
 from reward_models.agents.relations import ALL, CONFIG, SEVEN, config_of
 from reward_models.agents.training import load_agent, make_envs
 from reward_models.cli.relation_agents import agent_app
@@ -118,7 +118,7 @@ def test_relabelled_goals_are_such_as_the_environment_draws():
     model = make_model(config, envs)
     model.learn(400)
     buffer = model.replay_buffer
-    assert isinstance(buffer, RelationHerReplayBuffer)
+    assert isinstance(buffer, WorldHerReplayBuffer)
     rows, copies = np.arange(90) % 45, np.arange(90) % 4
     wanted = np.concatenate([goals.required(buffer._sample_goals(rows, copies)) for _ in range(20)])
     assert (wanted.sum(axis=1) == 1).all()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from stable_baselines3 import PPO, SAC
 
-from reward_models.agents.buffer import SimilarityHerReplayBuffer
+from reward_models.agents.buffer import WorldHerReplayBuffer
 from reward_models.agents.configs import DISCRIMINATION
 from reward_models.agents.extractor import FEATURES_PER_OBJECT
 from reward_models.agents.set_extractors import EXTRACTORS, scale
@@ -129,7 +129,7 @@ def test_agents_learn_on_it(name, algorithm):
     envs = SpatialSimVecEnv.make(DISCRIMINATION, 2, seed=0, n_objects=(2, 4), action_mode="pick_place",
                                  max_episode_steps=7)  # fmt: skip
     options = (
-        {"learning_starts": 20, "buffer_size": 100, "replay_buffer_class": SimilarityHerReplayBuffer}
+        {"learning_starts": 20, "buffer_size": 100, "replay_buffer_class": WorldHerReplayBuffer}
         if algorithm is SAC
         else {"n_steps": 16}
     )

@@ -16,7 +16,8 @@ from reward_models.agents.configs import IDENTIFICATION, AgentConfig, buffer_byt
 from reward_models.agents.run import Run
 from reward_models.agents.training import learning_curve, load_agent, read_record, train
 from spatialsim_env.arrangements.scene import POSITION
-from spatialsim_env.core.rewards import TruthReward
+from spatialsim_env.arrangements.truth import SceneTruth
+from spatialsim_env.core.rewards import Sparse
 
 CONFIG = AgentConfig(
     "small",
@@ -49,7 +50,7 @@ class Interrupted:
     name, success_threshold = "sparse truth", -0.5
 
     def __init__(self, calls):
-        self.calls, self.truth = calls, TruthReward("sparse")
+        self.calls, self.truth = calls, Sparse(SceneTruth())
 
     def __call__(self, achieved, desired):
         self.calls -= 1
@@ -307,7 +308,7 @@ def test_loading_an_agent_recreates_its_environment(tmp_path):
     agent = train(config, "dense", tmp_path, progress=False)
     loaded = load_agent(tmp_path)
     env = loaded.model.get_env().envs[0].unwrapped
-    assert env.criterion.tolerances == (2.0, 1.0, 0.5)
+    assert env.world.truth.criterion.tolerances == (2.0, 1.0, 0.5)
     assert env.reward.name == loaded.reward == "dense"
     spec = loaded.model.get_env().get_attr("spec")[0]
     assert spec.id == "SpatialSim-Discrim-v0"

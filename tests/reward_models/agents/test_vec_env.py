@@ -17,12 +17,12 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
-from reward_models.agents.buffer import SimilarityHerReplayBuffer
+from reward_models.agents.buffer import WorldHerReplayBuffer
 from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentConfig
 from reward_models.agents.training import learning_curve, make_envs, train
 from reward_models.agents.vec_env import SpatialSimVecEnv
 from reward_models.judges.learned import LearnedReward
-from spatialsim_env.arrangements.dynamics import ActionError
+from spatialsim_env.core.world import ActionError
 
 LOOSE = {"tolerances": (6.0, 2.0, 1.0), "terminate_on_success": True}  # random actions succeed now and then
 
@@ -149,7 +149,7 @@ def hindsight(algorithm, envs, **options):
         policy_kwargs=small(),
         seed=0,
         device="cpu",
-        **{"replay_buffer_class": SimilarityHerReplayBuffer, **options},
+        **{"replay_buffer_class": WorldHerReplayBuffer, **options},
     )
 
 
@@ -336,7 +336,7 @@ def test_pictures_are_tiled():
 
 
 def test_bad_input():
-    with pytest.raises(TypeError, match="SyncVectorEnv; accepted is a SpatialSimVectorEnv"):
+    with pytest.raises(TypeError, match="SyncVectorEnv; accepted is a ManyWorlds"):
         SpatialSimVecEnv(gym.make_vec(DISCRIMINATION, num_envs=2, vectorization_mode="sync"))
     with pytest.raises(ValueError, match=r"NEXT_STEP; accepted is .*SAME_STEP"):
         SpatialSimVecEnv(gym.make_vec(DISCRIMINATION, num_envs=2))

@@ -50,9 +50,9 @@ def window(monkeypatch):
     """A display that nobody sees, and no waiting between frames."""
     pygame = pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    from spatialsim_env.core.env import SpatialSimEnv
+    from spatialsim_env.arrangements.env import DiscriminationEnv
 
-    monkeypatch.setattr(SpatialSimEnv, "metadata", {**SpatialSimEnv.metadata, "render_fps": 10_000})
+    monkeypatch.setattr(DiscriminationEnv, "metadata", {**DiscriminationEnv.metadata, "render_fps": 10_000})
     return pygame
 
 

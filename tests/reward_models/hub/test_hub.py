@@ -128,7 +128,7 @@ def test_verify(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_reward_by_name(name, kind):
     spec = f"hub:{name}{kind}"
-    reward = rewards.resolve(spec)
+    reward = rewards.installed(spec)
     assert isinstance(reward, LearnedReward)
     assert reward.name == spec
     assert resolve(f"hub:{name}:sparse").name == f"hub:{name}"

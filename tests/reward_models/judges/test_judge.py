@@ -12,7 +12,8 @@ from reward_models.judges.scenes import Pairs
 from spatialsim_env import testing
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.tasks import Discrimination
-from spatialsim_env.core.rewards import TruthReward
+from spatialsim_env.arrangements.truth import SceneTruth
+from spatialsim_env.core.rewards import Dense, Sparse
 from tests.reward_models.auditing.judges import SCENES, Constant, NoGradient, Slope, judge_of, truth
 
 SAMPLES = Discrimination(5).sample(64, np.random.default_rng(0))
@@ -218,10 +219,10 @@ def test_the_old_order_is_refused_by_name():
 
 
 def test_a_reward_is_a_judge():
-    judge = judge_of(TruthReward())
+    judge = judge_of(Sparse(SceneTruth()))
     assert judge.name == "sparse"
     assert np.array_equal(judge.achieved(PAIRS), goals.achieved(PAIRS.achieved, PAIRS.desired))
-    dense = judge_of(TruthReward("dense"))
+    dense = judge_of(Dense(SceneTruth()))
     assert np.array_equal(dense.achieved(PAIRS), judge.achieved(PAIRS))
 
 

@@ -251,8 +251,8 @@ def test_resolve(untrained, monkeypatch):
     for spec, kind in ((f"{folder}", "sparse"), (f"{folder}:dense", "dense"), (f"{folder}:sparse", "sparse")):
         reward = resolve(spec)
         assert reward.kind == kind
-        assert rewards.resolve(reward.name).kind == kind
-        assert isinstance(rewards.resolve(spec), LearnedReward)
+        assert rewards.installed(reward.name).kind == kind
+        assert isinstance(rewards.installed(spec), LearnedReward)
     monkeypatch.chdir(folder.parent)
     assert resolve("matching:dense").model.source == str(folder.resolve())
     assert resolve(f"matching/{checkpoint.INFO}").kind == "sparse"
@@ -269,7 +269,7 @@ def test_resolve_does_not_load_weights(untrained):
 def test_names_that_are_not_ours():
     assert resolve("sparsest") is None
     with pytest.raises(ValueError, match="reward 'sparsest' is unknown"):
-        rewards.resolve("sparsest")
+        rewards.installed("sparsest")
 
 
 def test_names_that_lead_nowhere(untrained):

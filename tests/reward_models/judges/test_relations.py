@@ -19,10 +19,11 @@ from reward_models.judges.judge import of
 from reward_models.judges.learned import LearnedModel, LearnedReward, resolve
 from reward_models.models import checkpoint
 from reward_models.models.relations import inputs
+from spatialsim_env.core.rewards import resolve as resolve_relations
 from spatialsim_env.relations.scene import SceneError
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 from spatialsim_env.relations.world import goals
-from spatialsim_env.relations.world.rewards import resolve as resolve_relations
+from spatialsim_env.relations.world.world import world as relation_world
 from spatialsim_env.testing import assert_batch_independent, assert_pure
 
 ID = f"spatialsim_env:{spatialsim_env.RELATION_IDS[0]}"
@@ -129,7 +130,7 @@ def test_a_stored_model_is_found_by_its_path(stored, ending):
     found = resolve(name)
     assert isinstance(found, LearnedReward)
     assert found.name == name
-    assert resolve_relations(name).kind == (ending[1:] or "sparse")
+    assert resolve_relations(name, relation_world()).kind == (ending[1:] or "sparse")
 
 
 def test_both_checkers_pass_with_a_learned_reward(stored):
@@ -156,7 +157,7 @@ def test_each_world_refuses_the_others_rewards(stored):
 
 def test_a_path_without_a_model_is_named(tmp_path):
     with pytest.raises(checkpoint.CheckpointError, match="does not exist"):
-        resolve_relations(str(tmp_path / "nothing"))
+        resolve_relations(str(tmp_path / "nothing"), relation_world())
 
 
 def test_pickles_carry_the_path_or_the_weights(stored, model):

@@ -11,14 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spatialsim_env.arrangements import scene
-from spatialsim_env.arrangements.dynamics import DIRECTIONS, MODES, ActionError, Dynamics
+from spatialsim_env.arrangements.dynamics import DIRECTIONS, MODES, SceneDynamics
 from spatialsim_env.arrangements.scene import ARENA, COLOR, N_FEATURES, ORIENTATION, POSITION, SHAPE, SIZE
+from spatialsim_env.core.world import ActionError
 
 N_MAX = 4
 TURNS = {"move_all": 0.3, "pick_place": math.pi / 2, "discrete": 0.3}
 WIDE = np.float32(2 * np.pi)  # float32's 2 pi, the closed end of the range of angles
 checked = settings(deadline=None, max_examples=200, derandomize=True)
-rules = st.builds(Dynamics.of, st.sampled_from(MODES), st.just(N_MAX), st.sampled_from([None, 0, 0.3, 1.0, math.pi]))
+rules = st.builds(
+    SceneDynamics.of, st.sampled_from(MODES), st.just(N_MAX), st.sampled_from([None, 0, 0.3, 1.0, math.pi])
+)
 
 
 def some_scenes(size: int, seed: int = 0) -> np.ndarray:
@@ -29,7 +32,7 @@ def some_scenes(size: int, seed: int = 0) -> np.ndarray:
     return np.take_along_axis(scenes, order, axis=1)
 
 
-def random_actions(dynamics: Dynamics, size: int, seed: int = 0) -> np.ndarray:
+def random_actions(dynamics: SceneDynamics, size: int, seed: int = 0) -> np.ndarray:
     space = dynamics.action_space
     space.seed(seed)
     return np.stack([space.sample() for _ in range(size)])
@@ -70,7 +73,7 @@ def literal_step(row: np.ndarray, action, mode: str, max_turn: float) -> np.ndar
 @pytest.mark.parametrize("max_turn", [None, 0.0, 0.7])
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_are_the_literal_ones(mode, max_turn):
-    dynamics = Dynamics.of(mode, N_MAX, max_turn)
+    dynamics = SceneDynamics.of(mode, N_MAX, max_turn)
     scenes, actions = some_scenes(200), random_actions(dynamics, 200)
     if mode != "discrete":
         actions = 1.5 * actions  # some are clipped
@@ -105,12 +108,12 @@ def lone(x: float, y: float, orientation: float = 1.0) -> np.ndarray:
     ],
 )
 def test_one_object(mode, action, place):
-    out = Dynamics.of(mode, 1).step(lone(5, 10), [action])[0, 0]
+    out = SceneDynamics.of(mode, 1).step(lone(5, 10), [action])[0, 0]
     assert np.allclose([*out[POSITION], out[ORIENTATION]], place)
 
 
 def test_walls_hold():
-    dynamics = Dynamics.of("move_all", 1)
+    dynamics = SceneDynamics.of("move_all", 1)
     for corner in ((0, 0), (0, 20), (20, 0), (20, 20)):
         push = np.sign(np.array(corner) - 10)
         out = dynamics.step(lone(*corner), [[*push, 0]])[0, 0]
@@ -119,7 +122,7 @@ def test_walls_hold():
 
 def test_the_nearest_object_is_picked():
     scenes = np.concatenate([np.zeros_like(lone(0, 0)), lone(5, 5), lone(15, 5), lone(5, 5)], axis=1)
-    dynamics = Dynamics.of("pick_place", 4)
+    dynamics = SceneDynamics.of("pick_place", 4)
     for point, picked in (((-0.5, -0.5), 1), ((0.5, -0.5), 2), ((0.02, 0), 2), ((-1, -1), 1), ((9, -9), 2)):
         out = dynamics.step(scenes, [[*point, 0.25, 0, 0]])
         assert np.flatnonzero((out != scenes).any(axis=(0, 2))).tolist() == [picked]  # the lower row of equals
@@ -129,7 +132,7 @@ def test_the_nearest_object_is_picked():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_turning_without_turns(mode):
-    dynamics = Dynamics.of(mode, N_MAX, 0)
+    dynamics = SceneDynamics.of(mode, N_MAX, 0)
     scenes = some_scenes(100)
     for seed in range(5):
         stepped = dynamics.step(scenes, random_actions(dynamics, 100, seed))
@@ -140,13 +143,13 @@ def test_action_spaces():
     """Box(3 n_max), Box(5) and MultiDiscrete([n_max, 6]); without turning 2 n_max, 4 and 4 choices."""
     for max_turn, sizes in ((None, (12, 5, 6)), (0, (8, 4, 4))):
         for mode, size in zip(MODES, sizes, strict=True):
-            space = Dynamics.of(mode, N_MAX, max_turn).action_space
+            space = SceneDynamics.of(mode, N_MAX, max_turn).action_space
             if mode == "discrete":
                 assert space == spaces.MultiDiscrete([N_MAX, size])
             else:
                 assert space == spaces.Box(-1, 1, (size,), np.float32)
     for mode in MODES:
-        assert Dynamics.of(mode, N_MAX).max_turn == pytest.approx(TURNS[mode])
+        assert SceneDynamics.of(mode, N_MAX).max_turn == pytest.approx(TURNS[mode])
 
 
 # --- what may never happen ------------------------------------------------------------------------------------------
@@ -196,7 +199,7 @@ def test_a_pure_batched_function(dynamics, seed):
 
 def test_a_thousand_steps_keep_angles_in_a_closed_range():
     """Sums that land on a full turn round to float32's 2 pi at most."""
-    dynamics = Dynamics.of("move_all", 1)
+    dynamics = SceneDynamics.of("move_all", 1)
     row = lone(10, 10, 0.0)
     for sign in (-1e-9, 1e-9, 1, -1):
         for _ in range(250):
@@ -209,10 +212,10 @@ def test_a_thousand_steps_keep_angles_in_a_closed_range():
 
 def test_unknown_modes_and_turns():
     with pytest.raises(ValueError, match="action_mode is 'fly'; accepted are move_all, pick_place, discrete"):
-        Dynamics.of("fly", 3)
+        SceneDynamics.of("fly", 3)
     for bad in (-0.1, 3.2, np.nan, np.inf):
         with pytest.raises(ValueError, match=f"max_turn is {bad}"):
-            Dynamics.of("move_all", 3, bad)
+            SceneDynamics.of("move_all", 3, bad)
 
 
 @pytest.mark.parametrize(
@@ -237,20 +240,20 @@ def test_bad_actions_are_named_and_change_nothing(mode, action, message):
     scenes = some_scenes(1)
     before = scenes.copy()
     with pytest.raises(ActionError, match=message):
-        Dynamics.of(mode, N_MAX).step(scenes, np.asarray(action)[None])
+        SceneDynamics.of(mode, N_MAX).step(scenes, np.asarray(action)[None])
     assert np.array_equal(scenes, before)
     assert issubclass(ActionError, ValueError)
 
 
 def test_choices_of_turns_do_not_exist_without_turning():
     with pytest.raises(ActionError, match=r"below \(4, 4\)"):
-        Dynamics.of("discrete", N_MAX, 0).step(some_scenes(1), [[0, 4]])
+        SceneDynamics.of("discrete", N_MAX, 0).step(some_scenes(1), [[0, 4]])
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_one_action_for_each_scene(mode, size):
-    dynamics = Dynamics.of(mode, N_MAX)
+    dynamics = SceneDynamics.of(mode, N_MAX)
     with pytest.raises(ActionError, match=f"{size} actions for scenes of shape"):
         dynamics.step(some_scenes(2), random_actions(dynamics, 3)[:size])
     with pytest.raises(ActionError, match=f"2 actions for scenes of shape .*{N_MAX - 1}"):

@@ -9,16 +9,16 @@ import pytest
 
 from spatialsim_env.arrangements import goals, negatives, scene
 from spatialsim_env.arrangements.alignment import CRITERIA
-from spatialsim_env.arrangements.episodes import Batch, Episodes
+from spatialsim_env.arrangements.episodes import SceneEpisodes, SceneMoment
 from spatialsim_env.arrangements.goals import Criterion, criterion_of
 from spatialsim_env.arrangements.negatives import Redrawn, by_name
 from spatialsim_env.arrangements.scene import ARENA, COLOR, ORIENTATION, POSITION, SHAPE, SIZE
 from spatialsim_env.arrangements.tasks import reference_scene
-from spatialsim_env.core.env import feature_bounds
+from spatialsim_env.arrangements.world import feature_bounds
 from tests.spatialsim_env import chance
 
-DISCRIMINATION = Episodes((3, 8), Redrawn(), Criterion())
-IDENTIFICATION = Episodes((5, 5), Redrawn(), Criterion(), reference_seed=2)
+DISCRIMINATION = SceneEpisodes((3, 8), Redrawn(), Criterion())
+IDENTIFICATION = SceneEpisodes((5, 5), Redrawn(), Criterion(), reference_seed=2)
 both = pytest.mark.parametrize("episodes", [DISCRIMINATION, IDENTIFICATION], ids=["discrimination", "identification"])
 STARTS = [
     (criterion, name)
@@ -47,11 +47,11 @@ class Watched:
         return np.where((numbers[:, 0] < self.idle)[:, None, None], scenes, redrawn)
 
 
-def blocks(episodes: Episodes, size: int, seed: int = 0) -> np.ndarray:
+def blocks(episodes: SceneEpisodes, size: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).random((size, episodes.n_uniform), np.float32)
 
 
-def distances(batch: Batch, criterion: Criterion = Criterion()) -> np.ndarray:  # noqa: B008
+def distances(batch: SceneMoment, criterion: Criterion = Criterion()) -> np.ndarray:  # noqa: B008
     return goals.distance(
         batch.achieved,
         batch.desired,
@@ -68,7 +68,7 @@ def distances(batch: Batch, criterion: Criterion = Criterion()) -> np.ndarray:  
 @pytest.mark.parametrize("reference_seed", [None, 0])
 def test_no_start_is_achieved(criterion, start, reference_seed):
     rule = criterion_of(criterion)
-    episodes = Episodes((4, 4), by_name(start), rule, reference_seed)
+    episodes = SceneEpisodes((4, 4), by_name(start), rule, reference_seed)
     batch = episodes.begin(blocks(episodes, 300))
     assert batch.distance.min() > 1
     assert np.array_equal(batch.distance, distances(batch, rule))  # which also raises unless the objects are the same
@@ -77,7 +77,7 @@ def test_no_start_is_achieved(criterion, start, reference_seed):
 def test_three_mirrored_objects_whose_positions_alone_count():
     """A sixth of all triangles lie near their mirror image: those goals are drawn again, not refused."""
     rule = criterion_of("positions")
-    episodes = Episodes((3, 3), by_name("mirrored"), rule)
+    episodes = SceneEpisodes((3, 3), by_name("mirrored"), rule)
     batch = episodes.begin(blocks(episodes, 1000))
     assert batch.distance.min() > 1
 
@@ -85,7 +85,7 @@ def test_three_mirrored_objects_whose_positions_alone_count():
 def test_achieved_starts_are_replaced():
     """A start that does nothing in a tenth of the cases is replaced by a later one of the block."""
     start = Watched(idle=0.1)
-    episodes = Episodes((3, 5), start, Criterion())
+    episodes = SceneEpisodes((3, 5), start, Criterion())
     batch = episodes.begin(blocks(episodes, 500))
     assert batch.distance.min() > 1
     again = [len(references) for references in start.references]
@@ -95,7 +95,10 @@ def test_achieved_starts_are_replaced():
 
 
 def test_blocks_without_a_start_that_will_do():
-    for episodes in (Episodes((3, 3), Watched(idle=1.0), Criterion()), Episodes((1, 1), Redrawn(), Criterion())):
+    for episodes in (
+        SceneEpisodes((3, 3), Watched(idle=1.0), Criterion()),
+        SceneEpisodes((1, 1), Redrawn(), Criterion()),
+    ):
         with pytest.raises(RuntimeError, match="is achieved already; choose another start"):
             episodes.begin(blocks(episodes, 3))
 
@@ -104,7 +107,7 @@ def test_blocks_without_a_start_that_will_do():
 def test_the_arena(episodes):
     """Objects first, then padding; in the arena; a redrawn start keeps sizes, colours and angles of the reference."""
     start = Watched()
-    episodes = Episodes(episodes.object_range, start, episodes.criterion, episodes.reference_seed)
+    episodes = SceneEpisodes(episodes.object_range, start, episodes.criterion, episodes.reference_seed)
     batch = episodes.begin(blocks(episodes, 2000))
     here = scene.present(batch.achieved)
     assert (here[:, :-1] >= here[:, 1:]).all()
@@ -124,7 +127,7 @@ def test_the_arena(episodes):
 
 @pytest.mark.parametrize("start", ["displaced", "twisted", "mis_scaled"])
 def test_starts_that_would_leave_the_arena_are_held(start):
-    episodes = Episodes((3, 8), by_name(start), Criterion())
+    episodes = SceneEpisodes((3, 8), by_name(start), Criterion())
     positions = episodes.begin(blocks(episodes, 500)).achieved[..., POSITION]
     assert positions.min() >= 0
     assert positions.max() == ARENA
@@ -136,7 +139,7 @@ def test_starts_that_would_leave_the_arena_are_held(start):
 def test_goals_are_exact_similarities_of_the_reference():
     """No noise: vectors between objects are multiplied by one number s e^(i theta), sizes by s; angles follow."""
     start = Watched()
-    episodes = Episodes((5, 5), start, Criterion())
+    episodes = SceneEpisodes((5, 5), start, Criterion())
     batch = episodes.begin(blocks(episodes, 2000))
     reference = start.references[0].astype(np.float64)
     matched = np.take_along_axis(batch.desired, batch.matching[..., None], axis=1).astype(np.float64)
@@ -176,7 +179,7 @@ def test_goals_lie_within_the_bounds_of_the_observation():
 
 
 @pytest.mark.parametrize("value", [0.0, 1 - 2.0**-24])
-@pytest.mark.parametrize("episodes", [DISCRIMINATION, Episodes((30, 30), Redrawn(), Criterion())])
+@pytest.mark.parametrize("episodes", [DISCRIMINATION, SceneEpisodes((30, 30), Redrawn(), Criterion())])
 def test_extreme_numbers_stay_within_the_bounds(episodes, value):
     """Every third number at an end of its range."""
     low, high = feature_bounds()
@@ -197,7 +200,7 @@ def test_numbers_of_objects_are_uniform():
 
 
 def test_orders_of_the_goal_are_uniform():
-    episodes = Episodes((3, 3), Redrawn(), Criterion())
+    episodes = SceneEpisodes((3, 3), Redrawn(), Criterion())
     batch = episodes.begin(blocks(episodes, 6000))
     rates = np.unique(batch.matching, axis=0, return_counts=True)[1] / 6000
     assert len(rates) == 6
@@ -208,9 +211,9 @@ def test_identification_has_one_goal_per_seed():
     batch = IDENTIFICATION.begin(blocks(IDENTIFICATION, 20))
     assert (batch.desired == batch.desired[0]).all()
     assert goals.distance(reference_scene(5, 2), batch.desired[0]) < 1e-4
-    twin = Episodes((5, 5), by_name("poses"), Criterion(), reference_seed=2)
+    twin = SceneEpisodes((5, 5), by_name("poses"), Criterion(), reference_seed=2)
     assert np.array_equal(twin.begin(blocks(twin, 1)).desired[0], batch.desired[0])
-    other = Episodes((5, 5), Redrawn(), Criterion(), reference_seed=3)
+    other = SceneEpisodes((5, 5), Redrawn(), Criterion(), reference_seed=3)
     assert not np.array_equal(other.begin(blocks(other, 1)).desired[0], batch.desired[0])
     batch.desired[0] = 0  # what an episode does to its goal is its own affair
     assert scene.count(IDENTIFICATION.begin(blocks(IDENTIFICATION, 1)).desired[0]) == 5
@@ -222,12 +225,12 @@ def test_identification_has_one_goal_per_seed():
 @pytest.mark.parametrize("start", negatives.NAMES)
 @both
 def test_one_and_many_agree_bit_for_bit(episodes, start):
-    episodes = Episodes(episodes.object_range, by_name(start), Criterion(), episodes.reference_seed)
+    episodes = SceneEpisodes(episodes.object_range, by_name(start), Criterion(), episodes.reference_seed)
     numbers = blocks(episodes, 60)
     whole = episodes.begin(numbers)
     for k in range(60):
         alone = episodes.begin(numbers[k : k + 1])
-        for part in fields(Batch):
+        for part in fields(SceneMoment)[:-1]:  # the last is the criterion
             assert np.array_equal(getattr(alone, part.name)[0], getattr(whole, part.name)[k]), part.name
 
 
@@ -243,7 +246,7 @@ def test_what_is_known_about_the_pair_is_the_truths(episodes):
 
 def test_every_number_of_a_first_try_matters():
     """A block begins with the goal's and the start's numbers; the rest waits for starts that are achieved."""
-    episodes = Episodes((8, 8), Redrawn(), Criterion())
+    episodes = SceneEpisodes((8, 8), Redrawn(), Criterion())
     numbers = blocks(episodes, 1)
     first = episodes.begin(numbers)
     used = 0

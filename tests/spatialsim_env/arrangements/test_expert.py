@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from spatialsim_env.arrangements import scene, similarities
-from spatialsim_env.arrangements.dynamics import MAX_MOVE, MODES, Dynamics
+from spatialsim_env.arrangements.dynamics import MAX_MOVE, MODES, SceneDynamics
+from spatialsim_env.arrangements.env import DiscriminationEnv
 from spatialsim_env.arrangements.expert import SLACK, Expert
 from spatialsim_env.arrangements.goals import Criterion
 from spatialsim_env.arrangements.scene import ARENA, COLOR, ORIENTATION, POSITION, SIZE, SceneError
 from spatialsim_env.arrangements.tasks import shuffle
-from spatialsim_env.core.env import DiscriminationEnv
 
 HORIZONS = {"move_all": 50, "pick_place": 50, "discrete": 100}
 LONG = 150  # steps: eight objects in unit steps can need more than 100
@@ -21,9 +21,9 @@ LONG = 150  # steps: eight objects in unit steps can need more than 100
 def begin(n_objects, size, seed=0, **options):
     """An expert, and starts and goals of episodes."""
     env = DiscriminationEnv(n_objects, **options)
-    blocks = np.random.default_rng(seed).random((size, env.episodes.n_uniform), np.float32)
-    batch = env.episodes.begin(blocks)
-    return Expert(env.dynamics, env.criterion), batch.achieved, batch.desired
+    blocks = np.random.default_rng(seed).random((size, env.world.episodes.n_uniform), np.float32)
+    batch = env.world.episodes.begin(blocks)
+    return Expert(env.world.dynamics, env.world.truth.criterion), batch.achieved, batch.desired
 
 
 def distances(expert, achieved, desired, horizon):
@@ -95,18 +95,18 @@ def test_actions_of_a_hand_made_pair():
     """One object 6 units off: together both ends go 3; picked, 4 and 2; in steps, 0.7 is left on either side."""
     start, goal = one_pair((1, 6.0, 0.0))
     for mode, actions in (("move_all", 3), ("pick_place", 2), ("discrete", 5)):
-        _, left = Expert(Dynamics.of(mode, 3, 0)).plan(start, goal)
+        _, left = Expert(SceneDynamics.of(mode, 3, 0)).plan(start, goal)
         assert left[0] == actions
-    assert Expert(Dynamics.of("move_all", 3, 0))(start, goal)[0] == pytest.approx([1, 0, -1, 0, 1, 0])
+    assert Expert(SceneDynamics.of("move_all", 3, 0))(start, goal)[0] == pytest.approx([1, 0, -1, 0, 1, 0])
     x, y = start[0, 1, POSITION] / 10 - 1
-    assert Expert(Dynamics.of("pick_place", 3, 0))(start, goal)[0] == pytest.approx([x, y, -1, 0])
-    assert Expert(Dynamics.of("discrete", 3, 0))(start, goal)[0].tolist() == [1, 1]
+    assert Expert(SceneDynamics.of("pick_place", 3, 0))(start, goal)[0] == pytest.approx([x, y, -1, 0])
+    assert Expert(SceneDynamics.of("discrete", 3, 0))(start, goal)[0].tolist() == [1, 1]
 
 
 def test_one_turned_object_is_turned_back():
     start, goal = one_pair()
     start[0, 2, ORIENTATION] = (start[0, 2, ORIENTATION] + 1.0) % (2 * np.pi)
-    expert = Expert(Dynamics.of("pick_place", 3))
+    expert = Expert(SceneDynamics.of("pick_place", 3))
     ways, left = expert.plan(start, goal)
     assert ways[0] == pytest.approx(np.array([[0, 0, 0], [0, 0, 0], [0, 0, -1.0]]), abs=SLACK)
     assert left[0] == 1
@@ -146,7 +146,7 @@ def test_objects_that_look_the_same_go_where_their_sizes_fit():
         part[0, 1, COLOR] = part[0, 0, COLOR]
         part[0, :2, SIZE] = [0.5, 1.5]
     start[0, :2, POSITION] = goal[0, 1::-1, POSITION]  # each in the other's place
-    ways, _ = Expert(Dynamics.of("pick_place", 3, 0)).plan(start, goal)
+    ways, _ = Expert(SceneDynamics.of("pick_place", 3, 0)).plan(start, goal)
     there = start[..., POSITION] + ways[..., :2]
     apart = there[0, :2] - there[0, 2]
     assert apart == pytest.approx(goal[0, :2, POSITION] - goal[0, 2, POSITION], abs=1e-4)
@@ -155,10 +155,10 @@ def test_objects_that_look_the_same_go_where_their_sizes_fit():
 def test_other_objects_are_not_walked_to():
     start, goal = one_pair((1, 6.0, 0.0))
     goal[0, 2, scene.SHAPE] = goal[0, 2, scene.SHAPE][[1, 2, 0]]
-    ways, left = Expert(Dynamics.of("move_all", 3)).plan(start, goal)
+    ways, left = Expert(SceneDynamics.of("move_all", 3)).plan(start, goal)
     assert not ways.any()
     assert left[0] == 0
-    assert not Expert(Dynamics.of("move_all", 3))(start, goal).any()
+    assert not Expert(SceneDynamics.of("move_all", 3))(start, goal).any()
 
 
 # --- what it depends on ---------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_a_pair_does_not_depend_on_its_batch(mode):
 def test_padding_changes_nothing(mode):
     expert, achieved, desired = begin(4, 20, action_mode=mode, start="poses")
     ways, left = expert.plan(achieved, desired)
-    wider = Expert(Dynamics.of(mode, 7))
+    wider = Expert(SceneDynamics.of(mode, 7))
     padded_ways, padded_left = wider.plan(scene.pad(achieved, 7), scene.pad(desired, 7))
     assert np.array_equal(padded_ways[:, :4], ways)
     assert not padded_ways[:, 4:].any()
@@ -212,6 +212,6 @@ def test_actions_stay_within_a_step():
 
 @pytest.mark.parametrize(("rows", "other"), [(4, 3), (3, 4)])
 def test_scenes_of_another_shape_are_refused(rows, other):
-    expert = Expert(Dynamics.of("move_all", 3), Criterion())
+    expert = Expert(SceneDynamics.of("move_all", 3), Criterion())
     with pytest.raises(SceneError, match=r"has shape \(1, 4, 10\); accepted is \(1, 3, 10\)"):
         expert(np.zeros((1, rows, 10), np.float32), np.zeros((1, other, 10), np.float32))

@@ -7,6 +7,7 @@ import pytest
 
 from spatialsim_env.arrangements import goals, negatives, scene, similarities
 from spatialsim_env.arrangements.alignment import CRITERIA
+from spatialsim_env.arrangements.env import DiscriminationEnv
 from spatialsim_env.arrangements.negatives import (
     Displaced,
     DisplacedFew,
@@ -19,7 +20,6 @@ from spatialsim_env.arrangements.negatives import (
     by_name,
 )
 from spatialsim_env.arrangements.scene import COLOR, ORIENTATION, POSITION, SHAPE, SIZE
-from spatialsim_env.core.env import SpatialSimEnv
 from tests.spatialsim_env import chance
 
 N_MAX = 8
@@ -170,15 +170,15 @@ def test_environments_accept_it_as_a_start_or_say_why_not(negative, criterion, m
     turns_for_nothing = negative.turns and max_turn == 0 and criterion == "similarity"
     if criterion not in negative.criteria or turns_for_nothing:
         with pytest.raises(ValueError, match=f"^start .*{negative.name}.* (is achieved already|turns objects)"):
-            SpatialSimEnv(**options)
+            DiscriminationEnv(**options)
         return
-    env = SpatialSimEnv(**options)
+    env = DiscriminationEnv(**options)
     for seed in range(20):
         assert not env.reset(seed=seed)[1]["is_success"]
 
 
 def test_a_start_within_the_tolerance_is_refused_when_it_begins():
-    env = SpatialSimEnv(5, start=Displaced(0.4, 0.4))
+    env = DiscriminationEnv(5, start=Displaced(0.4, 0.4))
     with pytest.raises(RuntimeError, match="starts made by 'displaced' is achieved already; choose another start"):
         env.reset(seed=0)
 

@@ -10,13 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spatialsim_env.arrangements import play, scene
-from spatialsim_env.arrangements.dynamics import Dynamics
+from spatialsim_env.arrangements.dynamics import SceneDynamics
 from spatialsim_env.arrangements.play import KEYS, TURN_STEP, Command, Controller, Game, action, handle, under
 from spatialsim_env.arrangements.scene import ORIENTATION, POSITION, SIZE
-from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.arrangements.viewer import SceneViewer
 
 ENV_ID = "spatialsim_env:SpatialSim-Discrim-v0"
-RULES = Dynamics.of("pick_place", 4)
+RULES = SceneDynamics.of("pick_place", 4)
 coordinates = st.floats(0, 20, width=32)
 
 
@@ -183,7 +183,7 @@ def pygame_(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
 
 def pixel(x, y):
     """Where the frame shows a point of the arena, found through the viewer's own inverse."""
-    viewer = Viewer()
+    viewer = SceneViewer()
     column = next(c for c in range(392, 784) if (p := viewer.to_arena((c, 200))) and p[0] >= x)
     row = next(r for r in range(44, 480) if (p := viewer.to_arena((500, r))) and p[1] <= y)
     return column, row
@@ -207,7 +207,7 @@ def test_every_key_is_one_that_pygame_knows_and_does_something(pygame_):
     for name, command in KEYS.items():
         controller = Controller()
         controller.point((4, 4))
-        answer = handle(key(pygame_, name), controller, Viewer(), FOUR)
+        answer = handle(key(pygame_, name), controller, SceneViewer(), FOUR)
         step = controller.next_action(FOUR)
         assert (answer is None) == (step is not None)
         assert answer in (None, command)
@@ -218,7 +218,7 @@ def test_every_key_is_one_that_pygame_knows_and_does_something(pygame_):
 def test_q_turns_left_and_e_turns_right(pygame_, name, angle):
     controller = Controller()
     controller.point((4, 4))
-    handle(key(pygame_, name), controller, Viewer(), FOUR)
+    handle(key(pygame_, name), controller, SceneViewer(), FOUR)
     assert carried_out(controller, FOUR)[0][0, ORIENTATION] == pytest.approx(angle, abs=1e-5)
 
 
@@ -228,14 +228,14 @@ def test_the_wheel_turns_the_object_under_the_mouse(pygame_):
         pygame_.event.Event(pygame_.MOUSEMOTION, pos=pixel(16, 16), rel=(0, 0), buttons=(0, 0, 0)),
         pygame_.event.Event(pygame_.MOUSEWHEEL, x=0, y=2, flipped=False),
     ):
-        assert handle(event, controller, Viewer(), FOUR) is None
+        assert handle(event, controller, SceneViewer(), FOUR) is None
     assert carried_out(controller, FOUR)[0][3, ORIENTATION] == pytest.approx(2 * TURN_STEP, abs=1e-5)
 
 
 def test_a_drag_by_mouse_events(pygame_):
     controller = Controller()
     for event in events_of_a_drag(pygame_, (4, 4), (9, 12)):
-        assert handle(event, controller, Viewer(), FOUR) is None
+        assert handle(event, controller, SceneViewer(), FOUR) is None
     after, _ = carried_out(controller, FOUR)
     assert after[0, POSITION] == pytest.approx((9, 12), abs=0.15)
 
@@ -244,9 +244,9 @@ def test_a_drag_by_mouse_events(pygame_):
 def test_other_keys_and_buttons_do_nothing(pygame_, name):
     controller = Controller()
     controller.point((4, 4))
-    assert handle(key(pygame_, name), controller, Viewer(), FOUR) is None
+    assert handle(key(pygame_, name), controller, SceneViewer(), FOUR) is None
     right = pygame_.event.Event(pygame_.MOUSEBUTTONDOWN, pos=pixel(4, 4), button=pygame_.BUTTON_RIGHT)
-    assert handle(right, controller, Viewer(), FOUR) is None
+    assert handle(right, controller, SceneViewer(), FOUR) is None
     controller.point((9, 9))
     assert controller.next_action(FOUR) is None
 
@@ -257,7 +257,7 @@ def test_other_keys_and_buttons_do_nothing(pygame_, name):
 @pytest.fixture
 def game(pygame_) -> Iterator[Game]:
     env = gym.make(ENV_ID, action_mode="pick_place", n_objects=3, max_episode_steps=10**9)
-    viewer = Viewer("human", fps=0)
+    viewer = SceneViewer("human", fps=0)
     game = Game(env, viewer, seed=4)
     assert game.frame()
     yield game
@@ -317,7 +317,7 @@ def test_r_restarts_and_n_draws_a_new_goal(pygame_, game):
 
 
 def test_a_seed_gives_the_same_goals(pygame_, game):
-    other = Game(game.env, Viewer("human"), seed=4)
+    other = Game(game.env, SceneViewer("human"), seed=4)
     assert np.array_equal(other.goal, game.goal)
     other._new_goal()
     game._new_goal()
@@ -349,8 +349,8 @@ def test_play_runs_until_escape_and_tidies_up(pygame_, monkeypatch, options):
     post(pygame_, key(pygame_, "q"), key(pygame_, "escape"))
     play.play(fps=0, **options)
     env = made[0].unwrapped
-    assert env.dynamics.mode == "pick_place"
-    assert env.criterion.name == options.get("criterion", "similarity")
+    assert env.world.dynamics.mode == "pick_place"
+    assert env.world.truth.criterion.name == options.get("criterion", "similarity")
     assert pygame_.display.get_init()
 
 
@@ -360,4 +360,4 @@ def test_play_serves_identification_too(pygame_):
 
 
 def test_an_event_of_another_kind_is_ignored(pygame_):
-    assert handle(SimpleNamespace(type=pygame_.USEREVENT), Controller(), Viewer(), FOUR) is None
+    assert handle(SimpleNamespace(type=pygame_.USEREVENT), Controller(), SceneViewer(), FOUR) is None

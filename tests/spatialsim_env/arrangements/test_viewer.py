@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spatialsim_env.arrangements import scene
 from spatialsim_env.arrangements.pictures import ARENA_WINDOW
-from spatialsim_env.arrangements.viewer import Panel, Viewer
+from spatialsim_env.arrangements.viewer import Panel, SceneViewer
 from spatialsim_env.core.screen import FRAME, save_frames
 from tests.spatialsim_env.drawing import BLUE, GREEN, RED, centroid, close_to, thing
 
@@ -38,14 +38,14 @@ def test_a_panel_knows_its_corners():
 
 
 def frame(goal, arena, distance=2.0, achieved=False, step=0):
-    viewer = Viewer()
+    viewer = SceneViewer()
     image = viewer.draw(np.array(goal), np.array(arena), distance, achieved, step)
     viewer.close()
     return image
 
 
 def test_a_frame_is_a_fresh_array():
-    viewer = Viewer("rgb_array")
+    viewer = SceneViewer("rgb_array")
     first = viewer.draw(np.array([thing()]), np.array([thing()]), 2.0, False, 0)
     second = viewer.draw(np.array([thing()]), np.array([thing()]), 2.0, False, 0)
     viewer.close()
@@ -60,14 +60,14 @@ def test_a_frame_is_a_fresh_array():
 def test_objects_of_the_arena_are_whole_and_where_to_arena_says(position):
     image = frame([thing()], [thing(color=RED, position=position)])
     red = close_to((255, 0, 0), image)
-    assert Viewer().to_arena(centroid(red)) == pytest.approx(position, abs=0.3)
+    assert SceneViewer().to_arena(centroid(red)) == pytest.approx(position, abs=0.3)
     inside = 368 / 25
     assert red.sum() == pytest.approx(np.pi * (2 * inside - 1.5) ** 2, rel=0.08)
 
 
 def test_to_arena_is_none_off_the_panel():
-    assert Viewer().to_arena((100, 200)) is None
-    assert Viewer().to_arena((500, 470)) is None
+    assert SceneViewer().to_arena((100, 200)) is None
+    assert SceneViewer().to_arena((500, 470)) is None
 
 
 def test_the_goal_is_centred_wherever_it_is():
@@ -112,7 +112,7 @@ def test_distance_success_and_step_are_shown(facts):
 
 
 def test_the_hint_is_shown():
-    viewer, hinted = Viewer(), Viewer(hint="drag: move")
+    viewer, hinted = SceneViewer(), SceneViewer(hint="drag: move")
     scenes = np.array([thing()]), np.array([thing()])
     assert not np.array_equal(viewer.draw(*scenes, 2.0, False, 0), hinted.draw(*scenes, 2.0, False, 0))
     viewer.close()
@@ -121,17 +121,17 @@ def test_the_hint_is_shown():
 
 def test_an_unknown_render_mode_is_refused():
     with pytest.raises(ValueError, match="'ansi'; accepted are human, rgb_array"):
-        Viewer("ansi")
+        SceneViewer("ansi")
 
 
 def test_a_viewer_refuses_what_is_not_a_scene():
     with pytest.raises(scene.SceneError, match="goal"):
-        Viewer().draw(np.zeros((1, 10)), np.array([thing()]), 1.0, True, 0)
+        SceneViewer().draw(np.zeros((1, 10)), np.array([thing()]), 1.0, True, 0)
 
 
 def test_one_viewer_closing_leaves_the_fonts_to_the_other():
     scenes = np.array([thing()]), np.array([thing()])
-    first, second = Viewer(), Viewer()
+    first, second = SceneViewer(), SceneViewer()
     first.draw(*scenes, 2.0, False, 0)
     before = second.draw(*scenes, 2.0, False, 0)
     first.close()
@@ -167,8 +167,8 @@ def test_arrays_need_no_display_and_open_none():
     code = """
 import gymnasium as gym
 from spatialsim_env.arrangements.pictures import picture
-from spatialsim_env.arrangements.viewer import Viewer
-viewer = Viewer("rgb_array")
+from spatialsim_env.arrangements.viewer import SceneViewer
+viewer = SceneViewer("rgb_array")
 image = viewer.draw(one, one, 1.0, True, 0)
 plain = picture(one)
 import pygame
@@ -184,9 +184,9 @@ env.close()
 
 def test_a_window_without_a_display_is_a_clear_error():
     code = """
-from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.arrangements.viewer import SceneViewer
 import pygame
-viewer = Viewer("human")
+viewer = SceneViewer("human")
 try:
     viewer.draw(one, one, 1.0, True, 0)
 except RuntimeError as error:
@@ -205,18 +205,18 @@ import sys
 sys.modules["pygame"] = None
 import spatialsim_env
 from spatialsim_env.arrangements.pictures import picture
-from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.arrangements.viewer import SceneViewer
 for draw in (
     lambda: picture(one),
-    lambda: Viewer().draw(one, one, 1.0, True, 0),
-    lambda: Viewer("human").draw(one, one, 1.0, True, 0),
+    lambda: SceneViewer().draw(one, one, 1.0, True, 0),
+    lambda: SceneViewer("human").draw(one, one, 1.0, True, 0),
     lambda: spatialsim_env.play.play(),
 ):
     try:
         draw()
     except ImportError as error:
         print(error)
-Viewer("human").close()
+SceneViewer("human").close()
 """
     assert run(SCENE + code) == ['drawing needs pygame-ce: pip install "spatialsim-env[render]"'] * 4
 
@@ -243,7 +243,7 @@ def show(viewer):
 
 
 def test_a_window_opens_at_the_first_draw_and_closing_quits_the_display(pygame_):
-    viewer = Viewer("human", fps=0)
+    viewer = SceneViewer("human", fps=0)
     assert not viewer.is_open
     assert not pygame_.display.get_init()
     assert show(viewer) is None
@@ -257,14 +257,14 @@ def test_a_window_opens_at_the_first_draw_and_closing_quits_the_display(pygame_)
 
 def test_a_display_of_somebody_else_is_left_running(pygame_):
     pygame_.display.init()
-    viewer = Viewer("human", fps=0)
+    viewer = SceneViewer("human", fps=0)
     show(viewer)
     viewer.close()
     assert pygame_.display.get_init()
 
 
 def test_two_windows_share_the_display(pygame_):
-    first, second = Viewer("human", fps=0), Viewer("human", fps=0)
+    first, second = SceneViewer("human", fps=0), SceneViewer("human", fps=0)
     show(first)
     show(second)
     first.close()
@@ -275,7 +275,7 @@ def test_two_windows_share_the_display(pygame_):
 
 
 def test_every_draw_empties_the_queue_of_events(pygame_):
-    viewer, seen = Viewer("human", fps=0), []
+    viewer, seen = SceneViewer("human", fps=0), []
     viewer.on_event = seen.append
     show(viewer)
     seen.clear()
@@ -289,7 +289,7 @@ def test_every_draw_empties_the_queue_of_events(pygame_):
 
 
 def test_a_window_that_its_user_closes_stays_closed(pygame_):
-    viewer = Viewer("human", fps=0)
+    viewer = SceneViewer("human", fps=0)
     show(viewer)
     pygame_.event.post(pygame_.event.Event(pygame_.QUIT))
     show(viewer)
@@ -304,7 +304,7 @@ def test_a_window_that_its_user_closes_stays_closed(pygame_):
 
 
 def test_closing_one_of_two_windows_leaves_the_other(pygame_):
-    first, second = Viewer("human", fps=0), Viewer("human", fps=0)
+    first, second = SceneViewer("human", fps=0), SceneViewer("human", fps=0)
     show(first)
     show(second)
     pygame_.event.post(pygame_.event.Event(pygame_.WINDOWCLOSE, window=first._window))
@@ -315,7 +315,7 @@ def test_closing_one_of_two_windows_leaves_the_other(pygame_):
 
 
 def test_frames_keep_to_the_rate(pygame_):
-    viewer = Viewer("human", fps=25)
+    viewer = SceneViewer("human", fps=25)
     show(viewer)
     start = time.perf_counter()
     for _ in range(5):
@@ -326,7 +326,7 @@ def test_frames_keep_to_the_rate(pygame_):
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda viewer: pickle.loads(pickle.dumps(viewer))])
 def test_copies_hold_no_surfaces_and_draw_by_themselves(pygame_, duplicate):
-    viewer = Viewer("human", fps=7, hint="drag")
+    viewer = SceneViewer("human", fps=7, hint="drag")
     viewer.on_event = lambda event: None
     show(viewer)
     other = duplicate(viewer)
@@ -361,10 +361,10 @@ def test_fifty_environments_on_a_real_screen_leave_nothing_behind(screen):
 import gc, os, threading
 import gymnasium as gym
 import pygame
-from spatialsim_env.arrangements.viewer import Viewer
+from spatialsim_env.arrangements.viewer import SceneViewer
 def held():
     gc.collect()
-    left = sum(isinstance(thing, (Viewer, pygame.Surface, pygame.Window)) for thing in gc.get_objects())
+    left = sum(isinstance(thing, (SceneViewer, pygame.Surface, pygame.Window)) for thing in gc.get_objects())
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), threading.active_count(), left
 seen = []
 for seed in range(50):

@@ -61,7 +61,7 @@ def test_episodes_are_those_of_the_environment(options):
 def test_random_actions_cover_the_space(mode):
     world = World({"n_objects": 3, "action_mode": mode})
     actions = world.policy("random")(np.zeros((2000, 3, 10)), np.zeros((2000, 3, 10)), np.random.default_rng(0))
-    space = world.env.action_space
+    space = world.world.dynamics.action_space
     assert all(space.contains(action.astype(space.dtype)) for action in actions)
     if mode == "discrete":
         assert len(np.unique(actions, axis=0)) == 18

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from spatialsim_env.arrangements.dynamics import ActionError
+from spatialsim_env.core.world import ActionError
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import boxes
 from spatialsim_env.relations.scene import (
@@ -24,9 +24,9 @@ from spatialsim_env.relations.scene import (
     WALL,
 )
 from spatialsim_env.relations.world import dynamics
-from spatialsim_env.relations.world.dynamics import MAX_MOVE, MAX_TURN, TOUCHING, Dynamics, clear, fitted
+from spatialsim_env.relations.world.dynamics import MAX_MOVE, MAX_TURN, TOUCHING, RelationDynamics, clear, fitted
 
-DYNAMICS = Dynamics()
+DYNAMICS = RelationDynamics()
 FAR = ((2.0, 2.0, 0.2), (0.1, 0.1, 0.2), "block")  # an object that is nowhere near
 
 
@@ -235,7 +235,7 @@ def test_bad_actions_are_refused(action):
 
 
 def test_the_action_space_is_six_numbers():
-    space = dynamics.Dynamics().action_space
+    space = dynamics.RelationDynamics().action_space
     assert space.shape == (6,)
     assert (space.low == -1).all()
     assert (space.high == 1).all()

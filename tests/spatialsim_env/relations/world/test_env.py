@@ -18,16 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spatialsim_env
-from spatialsim_env.arrangements.dynamics import ActionError
-from spatialsim_env.core.rewards import TruthReward
+from spatialsim_env.arrangements.truth import SceneTruth
+from spatialsim_env.core.rewards import TRUTHS, Dense, Sparse
+from spatialsim_env.core.world import ActionError
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.scene import CENTER, HALF, OBJECT, SUBJECT, SceneError
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 from spatialsim_env.relations.world import goals
 from spatialsim_env.relations.world.dynamics import MAX_MOVE, clear
-from spatialsim_env.relations.world.episodes import Episodes
-from spatialsim_env.relations.world.rewards import TRUTHS, RelationTruth, dense_from_margin
+from spatialsim_env.relations.world.episodes import RelationEpisodes
+from spatialsim_env.relations.world.truth import RelationMoment, RelationTruth
 from spatialsim_env.testing import assert_environment, global_random_state
 
 GOLDEN = Path(__file__).parents[3] / "data" / "golden_relation_resets.json"
@@ -106,7 +107,7 @@ def test_no_action_leaves_the_space(data, seed):
 
 @pytest.mark.parametrize("name", PREDICATES)
 def test_no_episode_begins_achieved_or_with_an_overlap(name):
-    episodes = Episodes((name,))
+    episodes = RelationEpisodes((name,))
     begun = episodes.begin(np.random.default_rng(INDEX[name]).random((64, episodes.n_uniform), np.float32))
     scene.validate(begun.scenes, begun.observers)
     holds = predicates.holds(begun.scenes.astype(float), begun.observers.astype(float))
@@ -312,12 +313,13 @@ def test_what_holds_is_a_goal_that_is_reached():
 
 def test_the_dense_reward_keeps_the_order_and_the_sign_of_margins():
     margins = np.array([-1e9, -150.0, -50.0, -1.0, -1e-300, 0.0, 1e-300, 0.5, 1.0, 40.0])
-    values = dense_from_margin(margins)
+    empty = np.zeros((len(margins), 1))
+    reward = Dense(RelationTruth())
+    values = reward.of(RelationMoment(empty, empty, empty > 0, empty, -margins))
     assert (np.diff(values) >= 0).all()
     assert values.max() == 1
     assert values[0] == -6
     assert values[3] == pytest.approx(-np.log(2))
-    reward = RelationTruth("dense")
     assert np.array_equal(values >= reward.success_threshold, margins > 0)
 
 
@@ -356,9 +358,9 @@ def test_compute_reward_refuses_what_is_no_scene(part):
 
 def test_a_reward_of_another_world_is_refused():
     with pytest.raises(ValueError, match="judges 2D scenes; the environment has relations in 3D"):
-        make().unwrapped.set_reward(TruthReward())
+        make().unwrapped.set_reward(Sparse(SceneTruth()))
     with pytest.raises(ValueError, match="judges relations in 3D; the environment has 2D scenes"):
-        gym.make("spatialsim_env:SpatialSim-Discrim-v0").unwrapped.set_reward(RelationTruth())
+        gym.make("spatialsim_env:SpatialSim-Discrim-v0").unwrapped.set_reward(Sparse(RelationTruth()))
 
 
 class Yes:

@@ -1,4 +1,4 @@
-"""The environments by the thousand: gymnasium's vector environments in one process, all arrays batched.
+"""Worlds by the thousand: gymnasium's vector environments in one process, all arrays batched.
 
 ``gymnasium.make_vec("spatialsim_env:SpatialSim-Discrim-v0", num_envs=...)`` makes them. Copy i gives, step for step,
 what the single environment gives under its seed; ``SyncVectorEnv`` over single environments gives the same arrays.
@@ -7,29 +7,29 @@ what the single environment gives under its seed; ``SyncVectorEnv`` over single 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Generic
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from spatialsim_env import HORIZON
-from spatialsim_env.arrangements.dynamics import ActionError
-from spatialsim_env.arrangements.episodes import Batch
-from spatialsim_env.checks import check_seed
-from spatialsim_env.core.episodic import Episodic, Moment, Observation
-from spatialsim_env.core.worlds import NewGoals, OneGoal, Worlds
+from spatialsim_env.checks import check_choice, check_seed
+from spatialsim_env.core.judges import Array, Flags, M
+from spatialsim_env.core.rewards import Reward, resolve
+from spatialsim_env.core.screen import tile
+from spatialsim_env.core.verdict import Referee
+from spatialsim_env.core.world import ActionError, Observation, Viewer, World
+from spatialsim_env.registry import HORIZON
 
 RESET_MASK = "reset_mask"  # the one option of reset
 
 Infos = dict[str, Any]
-Flags = NDArray[np.bool_]
 
 
-class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
+class ManyWorlds(VectorEnv[Observation, NDArray[Any], NDArray[Any]], Generic[M]):
     """Copies of a world of episodes with one reward. Observations and actions are its own, batched.
 
     ``info`` holds what the single environment's holds, each entry (B,), and beside each entry ``name`` a mask
@@ -43,7 +43,8 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
     Returned arrays are the caller's: nothing here writes to them later, or reads them.
 
     Args:
-        world, options: those of the single environment; ``render_mode`` is None or "rgb_array".
+        world, reward, terminate_on_success: as ``OneWorld`` has them.
+        render_mode: None or "rgb_array".
         num_envs: number of copies.
         max_episode_steps: steps after which an episode is truncated; None is the registered 50, -1 never.
         autoreset_mode: an ``AutoresetMode`` or its value: "NextStep", "SameStep", "Disabled".
@@ -56,11 +57,13 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
 
     def __init__(
         self,
-        *world: Any,
+        world: World[M],
+        reward: str = "sparse",
+        terminate_on_success: bool = False,
+        render_mode: str | None = None,
         num_envs: int = 1,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        **options: Any,
     ) -> None:
         self.num_envs = _checked_count("num_envs", num_envs, "an int from 1")
         horizon = HORIZON if max_episode_steps is None else max_episode_steps
@@ -68,15 +71,54 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         self._horizon = math.inf if unlimited else _checked_count("max_episode_steps", horizon, "an int from 1, or -1")
         self.autoreset_mode = _checked_mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        super().__init__(*world, **options)
-        self.single_action_space, self.single_observation_space = self.action_space, self.observation_space
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self.world, self.terminate_on_success, self.render_mode = world, terminate_on_success, render_mode
+        self._referee = Referee(world, resolve(reward, world))
+        self.single_action_space: gym.Space[Any] = world.dynamics.action_space
+        self.single_observation_space: gym.Space[Any] = world.goals.space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._now: M | None = None
+        self._viewer: Viewer[M] | None = None
         self._streams: list[Any] = [None] * self.num_envs  # a generator each, from the first reset on
         self._seeds: list[int | None] = [None] * self.num_envs
         self._ever_success = self._ended = np.zeros(self.num_envs, np.bool_)
         self._steps = np.zeros(self.num_envs, np.int64)
         self._everywhere = np.ones(self.num_envs, np.bool_)
+
+    @property
+    def reward(self) -> Reward:
+        """The reward that is plugged in."""
+        return self._referee.reward
+
+    def set_reward(self, reward: str | Reward) -> None:
+        """Plug in a reward: a name, or an object that satisfies ``rewards.Reward``; see ``Referee``."""
+        self._referee = Referee(self.world, resolve(reward, self.world) if isinstance(reward, str) else reward)
+
+    def compute_reward(self, achieved_goal: ArrayLike, desired_goal: ArrayLike, info: Any = None) -> Any:
+        """Reward goals; see ``Referee.compute_reward``. ``info`` is not used."""
+        return self._referee.compute_reward(achieved_goal, desired_goal)
+
+    @property
+    def now(self) -> M:
+        """The episodes.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        if self._now is None:
+            raise gym.error.ResetNeeded("call reset first")
+        return self._now
+
+    @property
+    def scenes(self) -> tuple[Array, Array]:
+        """Copies of the two arrays (B, ...) that say how the worlds lie.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        first, second = self.now.shown
+        return first.copy(), second.copy()
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -122,12 +164,12 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         for row in rows:
             if seeds[row] is not None:
                 self._streams[row], self._seeds[row] = seeding.np_random(seeds[row])
-        begun = self._begun([self._stream(row) for row in rows])
-        judged = self._judged(begun, np.zeros(len(rows), np.bool_))
+        begun = self.world.begin([self._stream(row) for row in rows])
+        judged = self._referee.info(begun, np.zeros(len(rows), np.bool_))
         self._now = begun if self._now is None else self._now.replaced(rows, begun)
         self._ever_success, self._ended = self._ever_success & ~mask, self._ended & ~mask
         self._steps = np.where(mask, 0, self._steps)
-        return self._observed(self._now), _spread(judged, mask)
+        return self.world.goals.observe(self._now), _spread(judged, mask)
 
     def step(self, actions: Any) -> tuple[Observation, NDArray[np.float64], Flags, Flags, Infos]:
         """One action for each copy, (B, ...); copies whose episode has ended are treated as their mode says.
@@ -141,7 +183,7 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         self._refuse_closed()
         fresh = self._ended  # begun by this step, in place of moving
         now = self._moved(np.asarray(actions), fresh)
-        judged = self._judged(now, self._ever_success & ~fresh)
+        judged = self._referee.info(now, self._ever_success & ~fresh)
         steps = np.where(fresh, 0, self._steps + 1)
         reward = np.where(fresh, 0.0, judged["reward_model"])
         terminated = judged["is_success"] & bool(self.terminate_on_success)
@@ -151,21 +193,21 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
             infos = self._final(now, judged, ended)
             rows = np.flatnonzero(ended)
             now, anew = self._begun_in(now, rows)
-            for name, values in self._judged(anew, np.zeros(len(rows), np.bool_)).items():
+            for name, values in self._referee.info(anew, np.zeros(len(rows), np.bool_)).items():
                 judged[name][rows] = values
             steps, ended = np.where(ended, 0, steps), np.zeros(self.num_envs, np.bool_)
         self._now, self._steps, self._ended = now, steps, ended
         self._ever_success = judged["ever_success"].copy()
-        return self._observed(now), reward, terminated, truncated, infos | _spread(judged, self._everywhere)
+        return self.world.goals.observe(now), reward, terminated, truncated, infos | _spread(judged, self._everywhere)
 
-    def _moved(self, actions: NDArray[Any], fresh: Flags) -> Moment:
+    def _moved(self, actions: NDArray[Any], fresh: Flags) -> M:
         """The episodes after the actions (B, ...); where ``fresh``, a new episode."""
-        now = self._under_way()
+        now = self.now
         if actions.shape[:1] != (self.num_envs,):
-            accepted = (self.num_envs, *self.dynamics.action_shape)
+            accepted = self.action_space.shape
             raise ActionError(f"actions have shape {actions.shape}; accepted is {accepted}")
         if not fresh.any():
-            return self._advanced(now, actions)
+            return self.world.step(now, actions)
         if self.autoreset_mode is AutoresetMode.DISABLED:
             raise gym.error.ResetNeeded(
                 f"the episodes of copies {np.flatnonzero(fresh).tolist()} have ended; "
@@ -173,17 +215,17 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
             )
         others = np.flatnonzero(~fresh)
         if len(others):
-            now = now.replaced(others, self._advanced(now.rows(others), actions[others]))
+            now = now.replaced(others, self.world.step(now.rows(others), actions[others]))
         return self._begun_in(now, np.flatnonzero(fresh))[0]
 
-    def _begun_in(self, now: Moment, rows: NDArray[np.intp]) -> tuple[Moment, Moment]:
+    def _begun_in(self, now: M, rows: NDArray[np.intp]) -> tuple[M, M]:
         """New episodes in some rows of others: all of them, and the new ones."""
-        anew = self._begun([self._streams[row] for row in rows.tolist()])
+        anew = self.world.begin([self._streams[row] for row in rows.tolist()])
         return now.replaced(rows, anew), anew
 
-    def _final(self, now: Moment, judged: dict[str, NDArray[Any]], ended: Flags) -> Infos:
+    def _final(self, now: M, judged: dict[str, NDArray[Any]], ended: Flags) -> Infos:
         """What ``info`` holds of episodes that ended and are begun anew in the same step."""
-        observations = self._observed(now.rows(ended))
+        observations = self.world.goals.observe(now.rows(ended))
         final_obs = np.full(self.num_envs, None, object)
         for row, parts in zip(np.flatnonzero(ended), zip(*observations.values(), strict=True), strict=True):
             final_obs[row] = dict(zip(observations, parts, strict=True))
@@ -207,8 +249,6 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         frames = self._frames(min(_checked_count("copies", copies, "an int from 1"), self.num_envs))
         if frames is None:
             return None
-        from spatialsim_env.core.screen import tile
-
         return tile(frames)
 
     def _frames(self, copies: int) -> tuple[NDArray[np.uint8], ...] | None:
@@ -216,12 +256,17 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         if self.render_mode is None:
             gym.logger.warn('render needs gym.make_vec(..., render_mode="rgb_array")')
             return None
-        frames = (self._drawn(row, int(self._steps[row])) for row in range(copies))
+        now = self.now
+        if self._viewer is None:
+            self._viewer = self.world.viewer(self.render_mode, self.metadata["render_fps"])
+        frames = [self.world.show(self._viewer, now, row, int(self._steps[row])) for row in range(copies)]
         return tuple(frame for frame in frames if frame is not None)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Let go of what drawing took."""
-        self._close_viewer()
+        if self._viewer is not None:
+            self._viewer.close()
+            self._viewer = None
 
     def _refuse_closed(self) -> None:
         if self.closed:
@@ -256,28 +301,6 @@ class ManyWorlds(Episodic, VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         if self._now is None and not mask.all():
             raise gym.error.ResetNeeded(f"the first reset is of all copies, and {RESET_MASK} leaves some out")
         return mask.copy()
-
-
-class SpatialSimVectorEnv(ManyWorlds, Worlds):
-    """Copies of ``SpatialSimEnv``, which documents the options; those of ``ManyWorlds`` come with them."""
-
-    @property
-    def scenes(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Copies of the scenes in the arenas and of the goals, (B, n_max, 10) each.
-
-        Raises:
-            ResetNeeded: before the first reset.
-        """
-        now: Batch = self._under_way()
-        return now.achieved.copy(), now.desired.copy()
-
-
-class DiscriminationVectorEnv(NewGoals, SpatialSimVectorEnv):
-    """Copies of ``SpatialSim-Discrim-v0``: new goals every episode, the number of objects drawn from a range."""
-
-
-class IdentificationVectorEnv(OneGoal, SpatialSimVectorEnv):
-    """Copies of ``SpatialSim-Ident-v0``: one goal, a function of ``reference_seed`` and ``n_objects``."""
 
 
 def _spread(values: dict[str, NDArray[Any]], mask: Flags) -> Infos:

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 import spatialsim_env
 from spatialsim_env.arrangements import goals, scene
-from spatialsim_env.arrangements.dynamics import MODES, ActionError
+from spatialsim_env.arrangements.dynamics import MODES
 from spatialsim_env.arrangements.scene import N_FEATURES, ORIENTATION, POSITION, SceneError
 from spatialsim_env.arrangements.tasks import reference_scene
+from spatialsim_env.arrangements.world import PIXELS
 from spatialsim_env.core import rewards
-from spatialsim_env.core.env import PIXELS
+from spatialsim_env.core.world import ActionError
 from spatialsim_env.testing import assert_environment, global_random_state
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden_resets.json"
@@ -37,7 +38,7 @@ def expert_action(env) -> np.ndarray:
     """Moves every object towards its place in the goal brought onto the arena by sizes and orientations."""
     arena, goal = env.unwrapped.scenes
     present = scene.present(arena)
-    fit = env.unwrapped.criterion.align(arena[None], goal[None])
+    fit = env.unwrapped.world.truth.criterion.align(arena[None], goal[None])
     matched = goal[fit.matching[0][present]].astype(np.float64)
     here = arena[present].astype(np.float64)
     scale = np.exp(np.mean(np.log(here[:, scene.SIZE] / matched[:, scene.SIZE])))
@@ -148,7 +149,7 @@ def test_goal_is_a_similarity_of_the_start_that_keeps_sizes_and_orientations():
     for seed in range(20):
         env.reset(seed=seed)
         arena, goal = env.unwrapped.scenes
-        matching = env.unwrapped.criterion.align(arena[None], goal[None]).matching[0]
+        matching = env.unwrapped.world.truth.criterion.align(arena[None], goal[None]).matching[0]
         ratio = goal[matching, scene.SIZE] / arena[:, scene.SIZE]
         assert np.allclose(ratio, ratio[0], atol=1e-5)
         turn = np.exp(1j * (goal[matching, ORIENTATION] - arena[:, ORIENTATION]))
@@ -543,7 +544,7 @@ def test_spec_round_trips_through_json():
     spec = gym.envs.registration.EnvSpec.from_json(env.spec.to_json())
     again = gym.make(spec)
     assert again.reset(seed=5)[0]["desired_goal"].tobytes() == env.reset(seed=5)[0]["desired_goal"].tobytes()
-    assert again.unwrapped.criterion == env.unwrapped.criterion
+    assert again.unwrapped.world.truth.criterion == env.unwrapped.world.truth.criterion
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

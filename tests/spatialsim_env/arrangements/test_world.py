@@ -9,7 +9,7 @@ import pytest
 import spatialsim_env
 from spatialsim_env.arrangements import goals, scene, similarities
 from spatialsim_env.arrangements.scene import ORIENTATION, POSITION, SIZE
-from spatialsim_env.core.worlds import GOAL_SCALES, feature_bounds
+from spatialsim_env.arrangements.world import GOAL_SCALES, feature_bounds
 
 DISCRIM, IDENT = QUALIFIED = [f"spatialsim_env:{env_id}" for env_id in spatialsim_env.ENV_IDS]
 NARROW = {"goal_scale": (2.1, 2.3), "goal_angle": (1.0, 1.5)}  # the scales are none of the benchmark's
@@ -57,7 +57,7 @@ def test_the_goal_alone_depends_on_the_ranges(env_id):
 def test_a_spec_keeps_the_ranges_through_json(env_id):
     env = gym.make(env_id, n_objects=4, **NARROW)
     again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
-    assert again.unwrapped.episodes == env.unwrapped.episodes
+    assert again.unwrapped.world.episodes == env.unwrapped.world.episodes
     assert np.array_equal(again.reset(seed=1)[0]["desired_goal"], env.reset(seed=1)[0]["desired_goal"])
 
 

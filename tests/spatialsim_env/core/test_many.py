@@ -11,10 +11,11 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import spatialsim_env
-from spatialsim_env.arrangements.dynamics import ActionError
+from spatialsim_env.arrangements.env import DiscriminationVectorEnv
 from spatialsim_env.core import rewards
+from spatialsim_env.core.many import ManyWorlds
 from spatialsim_env.core.screen import FRAME, tile
-from spatialsim_env.core.vector_env import SpatialSimVectorEnv
+from spatialsim_env.core.world import ActionError
 from spatialsim_env.testing import global_random_state
 
 DISCRIM, IDENT = (f"spatialsim_env:{env_id}" for env_id in spatialsim_env.ENV_IDS)
@@ -24,7 +25,7 @@ LOOSE = {"tolerances": (6.0, 2.0, 1.0), "terminate_on_success": True}  # random 
 
 def native(env_id: str = DISCRIM, num_envs: int = 4, **options):
     envs = gym.make_vec(env_id, num_envs=num_envs, **{"n_objects": 3, **options})
-    assert type(envs).__mro__[2] is SpatialSimVectorEnv
+    assert isinstance(envs, ManyWorlds)
     return envs
 
 
@@ -378,7 +379,7 @@ def test_bad_options_are_named(options, message):
 
 def test_a_window_is_not_among_the_render_modes():
     with pytest.raises(ValueError, match=r"human.*rgb_array"):
-        SpatialSimVectorEnv(3, render_mode="human")
+        DiscriminationVectorEnv(3, render_mode="human")
 
 
 @pytest.mark.parametrize(
