@@ -58,8 +58,8 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The row with its accuracy and the interval of 95 %."""
-        found = self.accuracy
-        numbers = {} if found is None else {"accuracy": found.value, "interval": list(found.interval)}
+        accuracy = self.accuracy
+        numbers = {} if accuracy is None else {"accuracy": accuracy.value, "interval": list(accuracy.interval)}
         return {**self.__dict__, **numbers}
 
 
@@ -163,15 +163,15 @@ def run(
     if name in beside:
         raise ValueError(f"two judges are called {name!r}; give another name")
     judges: dict[str, ForTask] = {name: _always(judge), **beside}
-    found = []
+    rows = []
     for hard in map(hard_suite.find, tuple(tasks)):
         for part in filter(None, map(hard.within, objects)):
             for certify in ways(hard, part):
                 rng = hard_suite.rng_of(hard.name, part, seed)
                 samples = hard.sample(part, size or size_for(part), rng, certify)
                 asked = {key: make(hard.task(part, certify)) for key, make in judges.items()}
-                found += [_row(hard, part, certify, key, one, samples) for key, one in asked.items()]
-    return found
+                rows += [_row(hard, part, certify, key, one, samples) for key, one in asked.items()]
+    return rows
 
 
 def ways(hard: HardTask, objects: tuple[int, int]) -> tuple[bool, ...]:
@@ -222,9 +222,9 @@ def thresholds(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
     """Detection threshold by judge and range, of those with rows of the whole curve; None: never."""
     curves: dict[tuple[str, str], dict[float, float]] = {}
     for row in rows:
-        displacement, found = hard_suite.find(row.task).displacement, row.accuracy
-        if displacement is not None and not row.certified and found is not None:
-            curves.setdefault((row.judge, row.objects), {})[displacement] = found.value
+        displacement, accuracy = hard_suite.find(row.task).displacement, row.accuracy
+        if displacement is not None and not row.certified and accuracy is not None:
+            curves.setdefault((row.judge, row.objects), {})[displacement] = accuracy.value
     return {
         key: detection_threshold(curve)
         for key, curve in curves.items()
@@ -244,18 +244,18 @@ def share_of_ceiling(row: Row | None, ceiling: Row | None) -> float | None:
     return (own.value - 0.5) / (most.value - 0.5)
 
 
-def ratio_to_ceiling(found: Mapping[tuple[str, str], float | None], judge: str, objects: str) -> float | None:
+def ratio_to_ceiling(known: Mapping[tuple[str, str], float | None], judge: str, objects: str) -> float | None:
     """A judge's detection threshold divided by the ideal observer's; None where one of both has none."""
-    own, least = found.get((judge, objects)), found.get((CEILING, objects))
+    own, least = known.get((judge, objects)), known.get((CEILING, objects))
     return None if own is None or least is None else own / least
 
 
 def to_json(rows: Sequence[Row]) -> dict[str, Any]:
     """Rows and thresholds as JSON holds them."""
-    found = thresholds(rows)
+    known = thresholds(rows)
     sigmas = [
-        {"judge": judge, "objects": objects, "threshold": value, "ratio": ratio_to_ceiling(found, judge, objects)}
-        for (judge, objects), value in found.items()
+        {"judge": judge, "objects": objects, "threshold": value, "ratio": ratio_to_ceiling(known, judge, objects)}
+        for (judge, objects), value in known.items()
     ]
     return {"rows": [row.to_json() for row in rows], "thresholds": sigmas}
 
@@ -283,24 +283,24 @@ def table(rows: Sequence[Row]) -> str:
         if model is not None:
             texts[_SHARE] = _number(share_of_ceiling(cells.get(model), cells.get(CEILING)))
         lines.append([task, objects, kind, *texts.values()])
-    found = thresholds(rows)
-    for objects in dict.fromkeys(objects for _, objects in found):
-        values = {judge: found.get((judge, objects)) for judge in columns}
+    known = thresholds(rows)
+    for objects in dict.fromkeys(objects for _, objects in known):
+        values = {judge: known.get((judge, objects)) for judge in columns}
         texts = {judge: "never" if value is None else f"{value:.2f}" for judge, value in values.items()}
         if model is not None:
-            texts[_SHARE] = _number(ratio_to_ceiling(found, model, objects), " times")
+            texts[_SHARE] = _number(ratio_to_ceiling(known, model, objects), " times")
         lines.append([f"right {LEVEL:.0%} of the time from, sigma", objects, "by construction", *texts.values()])
     return "\n".join([_line(lines[0]), _line(["---"] * len(lines[0])), *map(_line, lines[1:])])
 
 
 def prefer_certified(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     """By task and range, then by judge: the certified form of a task where there is one."""
-    found: dict[tuple[str, str], dict[str, Row]] = {}
+    forms: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
-        cells = found.setdefault((row.task, row.objects), {})
+        cells = forms.setdefault((row.task, row.objects), {})
         if row.judge not in cells or row.certified:
             cells[row.judge] = row
-    return found
+    return forms
 
 
 def _number(value: float | None, unit: str = "") -> str:
@@ -308,12 +308,12 @@ def _number(value: float | None, unit: str = "") -> str:
 
 
 def _cell(row: Row | None) -> str:
-    found = None if row is None else row.accuracy
-    if row is None or found is None:
+    accuracy = None if row is None else row.accuracy
+    if row is None or accuracy is None:
         return "-"
-    low, high = found.interval
+    low, high = accuracy.interval
     approximate = "" if row.exact in (None, row.total) else ", approximate"
-    return f"{found.value:.3f} ({low:.3f} to {high:.3f}{approximate})"
+    return f"{accuracy.value:.3f} ({low:.3f} to {high:.3f}{approximate})"
 
 
 def _line(cells: Sequence[str]) -> str:

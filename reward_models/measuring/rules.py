@@ -41,9 +41,9 @@ def matching_rule(samples: Samples) -> NDArray[np.float64]:
 
     Infinite where the scenes hold different objects.
     """
-    found = Criterion().align(samples.reference, samples.target)
-    alike = (found.status == OK)[:, None]
-    squares = np.where(alike, found.residuals[..., 0], np.inf) ** 2
+    aligned = Criterion().align(samples.reference, samples.target)
+    alike = (aligned.status == OK)[:, None]
+    squares = np.where(alike, aligned.residuals[..., 0], np.inf) ** 2
     return np.sqrt(np.mean(squares, axis=1, where=present(samples.reference)))
 
 
@@ -96,5 +96,5 @@ def accuracy(rule: str, training: Samples, test: Samples) -> Accuracy:
         raise ValueError(f"rule is {rule!r}; accepted are {', '.join(RULES)}")
     statistic = RULES[rule]
     limit = 1.0 if statistic is truth else threshold(statistic(training), training.label)
-    said = statistic(test) <= limit
-    return Accuracy(int((said == (test.label == 1)).sum()), len(test))
+    answers = statistic(test) <= limit
+    return Accuracy(int((answers == (test.label == 1)).sum()), len(test))
