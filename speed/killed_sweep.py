@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from reward_models.studies.engine import rows
 from reward_models.studies.engine.sweep import CLAIMS
 from reward_models.studies.paper.study import STUDY
-from reward_models.studies.paper.work import Row
+from reward_models.studies.paper.work import PaperRow
 
 PASSES = (
     *(f"discrimination/{model}/3-8" for model in ("mlp", "deep_set", "rds", "conditioned_mpgnn")),
@@ -101,7 +101,7 @@ def sweep(passes: int, jobs: int, folder: Path, wait: float | None = None) -> tu
     return False, time.perf_counter() - start
 
 
-def whole_rows(folder: Path) -> list[Row]:
+def whole_rows(folder: Path) -> list[PaperRow]:
     """The rows that are there, apart from timings and commit; refuses what is not whole."""
     if not (folder / "results" / STUDY.files.rows).exists():
         return []
@@ -112,7 +112,7 @@ def whole_rows(folder: Path) -> list[Row]:
     ]
 
 
-def differences(expected: Sequence[Row], found: Sequence[Row]) -> list[str]:
+def differences(expected: Sequence[PaperRow], found: Sequence[PaperRow]) -> list[str]:
     """List the entries of rows that differ."""
     others = {row.id: row for row in found}
     missing = [f"{row.id} is missing" for row in expected if row.id not in others]

@@ -13,7 +13,7 @@ from reward_models.agents.configs import IDENTIFICATION, AgentConfig
 from reward_models.agents.run import AGENT
 from reward_models.agents.training import load_agent
 from reward_models.threads import one_thread
-from spatialsim_env.arrangements.datasets.rollouts import World
+from spatialsim_env.arrangements.datasets.rollouts import RolloutWorld
 from spatialsim_env.files import sha256
 
 
@@ -38,11 +38,11 @@ class AgentPolicy:
         self.name = f"{Path(folder).resolve().name}@{sha256(Path(folder) / AGENT)[:12]}"
 
     @property
-    def world(self) -> World:
+    def world(self) -> RolloutWorld:
         """Options of the world in which it was trained."""
         return world_of(self.agent.config)
 
-    def check(self, world: World) -> None:
+    def check(self, world: RolloutWorld) -> None:
         """Refuse a world whose scenes it cannot read, or whose actions are not its own.
 
         Raises:
@@ -63,10 +63,10 @@ class AgentPolicy:
             return np.asarray(self.agent.predict(observe(achieved, desired))[0])
 
 
-def world_of(config: AgentConfig) -> World:
+def world_of(config: AgentConfig) -> RolloutWorld:
     """Make the world of rollouts of a configuration's environment."""
     fixed = {"reference_seed": 0} if config.env_id == IDENTIFICATION else {}
-    return World({**fixed, **config.env_kwargs}, config.horizon)
+    return RolloutWorld({**fixed, **config.env_kwargs}, config.horizon)
 
 
 def observe(achieved: NDArray[np.float32], desired: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:

@@ -28,18 +28,18 @@ from reward_models.agents.configs import AgentConfig
 from reward_models.agents.reward_source import SPARSE
 from reward_models.agents.run import CURVE, Run
 from reward_models.agents.training import Agent, complete, load_agent
-from spatialsim_env.arrangements.datasets.rollouts import Policy, Rollouts
+from spatialsim_env.arrangements.datasets.rollouts import RolloutPolicy, Rollouts
 from spatialsim_env.checks import require, require_whole
 
 SHARES = (0.0, 0.25, 0.5, 0.75)  # of random actions, one for each episode in turn
 
 
 @dataclass(frozen=True)
-class Mixture:
+class PolicyMixture:
     """Acts as the expert, and at random with a probability at each step (protocol ``rollouts.Policy``)."""
 
-    expert: Policy
-    random: Policy
+    expert: RolloutPolicy
+    random: RolloutPolicy
     share: float  # of random actions
 
     @property
@@ -60,7 +60,7 @@ def demonstrations(config: AgentConfig, episodes: int) -> tuple[dict[str, Tensor
     """Play episodes; observations of all their steps, the expert's actions there, and the generator behind them."""
     world = world_of(config)
     expert, chance = world.policy("expert"), world.policy("random")
-    mixtures = tuple(Mixture(expert, chance, share) for share in SHARES)
+    mixtures = tuple(PolicyMixture(expert, chance, share) for share in SHARES)
     played, rng = Rollouts(world, mixtures, config.seed, per_shard=episodes).shard("cloning", 0)
     achieved = played.achieved[:-1]
     labels = np.concatenate([expert(scenes, played.desired, rng) for scenes in achieved])

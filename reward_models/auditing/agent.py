@@ -15,9 +15,9 @@ from reward_models.agents.training import Agent, train
 from reward_models.auditing.moves.arrangements import MOVES
 from reward_models.auditing.optimisers import Ends, Progress
 from reward_models.judges.judge import Lifted
-from reward_models.judges.scenes import Pairs
 from reward_models.shares import share
 from spatialsim_env.arrangements.scene import as_batch
+from spatialsim_env.core.judges import Pairs
 from spatialsim_env.core.rewards import Reward
 
 FIRST_EPISODE = 10_000  # seed; the others follow

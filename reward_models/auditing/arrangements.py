@@ -14,7 +14,6 @@ from reward_models.auditing.moves.arrangements import MOVES
 from reward_models.auditing.setup import AGENT, GRADIENT, SEARCH, Agents, Group, Job, Row
 from reward_models.judges.judge import TRUTH, Lifted
 from reward_models.judges.learned import LearnedModel
-from reward_models.judges.scenes import Pairs
 from reward_models.measuring.heat_map import heat_map
 from reward_models.shares import share_of
 from spatialsim_env.arrangements import negatives
@@ -22,7 +21,7 @@ from spatialsim_env.arrangements.episodes import SceneEpisodes
 from spatialsim_env.arrangements.goals import Criterion, criterion_of
 from spatialsim_env.arrangements.tasks import Discrimination, Identification, Task, reference_scene
 from spatialsim_env.checks import require, require_seed, require_whole
-from spatialsim_env.core.judges import Flags, Floats
+from spatialsim_env.core.judges import Flags, Floats, Pairs
 from spatialsim_env.registry import SCENES
 
 PROBES = 64  # pairs that the checks ask about

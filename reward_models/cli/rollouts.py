@@ -54,17 +54,17 @@ def rollouts(
 def _cast(names: list[str], options: dict[str, Any], horizon: int | None) -> tuple[Any, tuple[Any, ...]]:
     """The world, an agent's own if there is one, and the policies."""
     from spatialsim_env import HORIZON
-    from spatialsim_env.arrangements.datasets.rollouts import POLICIES, World
+    from spatialsim_env.arrangements.datasets.rollouts import POLICIES, RolloutWorld
 
     folders = {name: Path(name) for name in names if name not in POLICIES}
     if not folders:
-        world = World({"n_objects": (3, 8), **options}, horizon or HORIZON)
+        world = RolloutWorld({"n_objects": (3, 8), **options}, horizon or HORIZON)
         return world, tuple(world.policy(name) for name in names)
     from reward_models.agents.agent_policy import AgentPolicy
 
     agents = {name: AgentPolicy(folder) for name, folder in folders.items()}
     worlds = [agent.world for agent in agents.values()]
-    world = World({**worlds[0].options, **options}, horizon or worlds[0].horizon)
+    world = RolloutWorld({**worlds[0].options, **options}, horizon or worlds[0].horizon)
     for agent in agents.values():
         agent.check(world)
     return world, tuple(agents.get(name) or world.policy(name) for name in names)

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_models.judges.learned import LearnedModel, LearnedReward
-from reward_models.judges.scenes import Pairs
 from reward_models.models import RelationModel, RewardModel
 from spatialsim_env.core.judges import Flags, Floats
-from spatialsim_env.core.rewards import Reward
+from spatialsim_env.core.rewards import Reward, Sparse
 
 TRUTH = "truth"
 POSITIVE = np.nextafter(np.float64(0), np.float64(1))  # the threshold of models: the least number above 0
@@ -93,20 +92,7 @@ class Lifted:
 
     def reward(self) -> Reward:
         """The sparse reward that an agent is trained on."""
-        return LearnedReward(self.model) if isinstance(self.model, LearnedModel) else ScoredReward(self)
-
-
-class ScoredReward:
-    """A judge as the sparse reward of an environment of arrangements: 0 where it says achieved, else -1."""
-
-    success_threshold = -0.5
-
-    def __init__(self, judge: Lifted) -> None:
-        self.judge, self.name, self.world = judge, judge.name, judge.world
-
-    def __call__(self, achieved: NDArray[Any], desired: NDArray[Any]) -> Floats:
-        """(B, n, 10) scenes in the arena and (B, n, 10) goals -> (B,)."""
-        return np.where(self.judge.achieved(Pairs(achieved, desired)), 0.0, -1.0)
+        return LearnedReward(self.model) if isinstance(self.model, LearnedModel) else Sparse(self, self.name)
 
 
 def of(model: Any, world: Any) -> Lifted:

@@ -21,7 +21,7 @@ from reward_models.threads import one_thread
 from spatialsim_env.core.judges import Rows
 from spatialsim_env.registry import RELATIONS
 from spatialsim_env.relations.predicates import predicates
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.scene import RoomError
 from spatialsim_env.relations.vocabulary import PREDICATES
 from spatialsim_env.relations.world import goals
 
@@ -88,20 +88,20 @@ class RelationReader:
         """Check goals (B, 77).
 
         Raises:
-            SceneError: other shapes.
+            RoomError: other shapes.
         """
         arrays = [np.asarray(x) for x in (achieved, desired)]
         for array in arrays:
             if array.ndim != 2 or array.shape[-1] != goals.N_GOAL:
                 shape = f"goals have shape {array.shape}"
-                raise SceneError(f"{shape}; {self.module.kind} judges relations, (B, {goals.N_GOAL})")
+                raise RoomError(f"{shape}; {self.module.kind} judges relations, (B, {goals.N_GOAL})")
         return Situations(*goals.state(arrays[0]), goals.required(arrays[1]))
 
     def logits(self, question: Any) -> Tensor:
         """The least of the logits that are required, (B,) in float64, each rounded to float32; infinite without any.
 
         Raises:
-            SceneError: not scenes or observers.
+            RoomError: not scenes or observers.
             ValueError: a predicate that the model does not know.
         """
         rows, which = np.nonzero(question.required)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,8 @@ from reward_models.models.scorers import scorer_of
 from reward_models.threads import one_thread
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.scene import SHAPE, SIZE, SceneError, as_batch, present, validate
-from spatialsim_env.core.judges import Rows
+from spatialsim_env.core.judges import Pairs
 from spatialsim_env.registry import SCENES
-
-
-@dataclass(frozen=True)
-class Pairs(Rows):
-    """B pairs of scenes."""
-
-    achieved: NDArray[Any]  # (B, n, 10) in the arena
-    desired: NDArray[Any]  # (B, m, 10), their goals
 
 
 class SceneReader:

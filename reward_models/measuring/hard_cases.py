@@ -39,7 +39,7 @@ ForTask = Callable[[Discrimination], Scorer]  # a judge that may know which task
 
 
 @dataclass(frozen=True)
-class Row:
+class HardResult:
     """Result of one judge on one task and range."""
 
     task: str  # name in hard_suite.REGISTRY
@@ -84,7 +84,7 @@ class RuleJudge:
 
 
 @dataclass(frozen=True)
-class Truth:
+class TaskTruth:
     """The truth of a task as a judge; it refuses what it has no answer for."""
 
     task: Discrimination
@@ -114,7 +114,7 @@ class Ideal:
 def reference_judges(seed: int = 0) -> dict[str, ForTask]:
     """Ideal observer, truth and rules without learning, which stand beside a judge unless others are given."""
     fitted = {rule: RuleJudge.fitted(rule, seed) for rule in RULES}
-    return {CEILING: Ideal, "truth": Truth, **{rule: _always(judge) for rule, judge in fitted.items()}}
+    return {CEILING: Ideal, "truth": TaskTruth, **{rule: _always(judge) for rule, judge in fitted.items()}}
 
 
 def size_for(n_objects: int | tuple[int, int]) -> int:
@@ -135,7 +135,7 @@ def run(
     objects: Sequence[int | tuple[int, int]] = hard_suite.RANGES,
     size: int | None = None,
     seed: int = 0,
-) -> list[Row]:
+) -> list[HardResult]:
     """Accuracy of a judge and of those beside it on the hard suite.
 
     The ``displaced`` tasks appear without certificates, which is the detection curve, and again with them where a
@@ -181,7 +181,9 @@ def ways(hard: HardTask, objects: tuple[int, int]) -> tuple[bool, ...]:
     return (True,) if hard.displacement is None else (False, True)
 
 
-def _row(hard: HardTask, objects: tuple[int, int], certified: bool, name: str, judge: Scorer, samples: Samples) -> Row:
+def _row(
+    hard: HardTask, objects: tuple[int, int], certified: bool, name: str, judge: Scorer, samples: Samples
+) -> HardResult:
     row = {"task": hard.name, "objects": label_of(objects), "judge": name, "certified": certified}
     exact = None
     try:
@@ -191,13 +193,13 @@ def _row(hard: HardTask, objects: tuple[int, int], certified: bool, name: str, j
         else:
             score = np.asarray(judge.score(samples.reference, samples.target))
     except ValueError as refusal:
-        return Row(**row, correct=None, total=len(samples), refusal=str(refusal))  # type: ignore[arg-type]
+        return HardResult(**row, correct=None, total=len(samples), refusal=str(refusal))  # type: ignore[arg-type]
     if score.shape != (len(samples),):
         raise ValueError(f"{name} gave scores of shape {score.shape}; accepted is {(len(samples),)}")
     if np.isnan(score).any():
         raise ValueError(f"{name} gave NaN on {hard.name}, {label_of(objects)} objects; accepted are numbers")
     right = (score > 0) == (samples.label == 1)
-    return Row(**row, correct=int(right.sum()), total=len(samples), exact=exact)  # type: ignore[arg-type]
+    return HardResult(**row, correct=int(right.sum()), total=len(samples), exact=exact)  # type: ignore[arg-type]
 
 
 def detection_threshold(curve: Mapping[float, float]) -> float | None:
@@ -218,7 +220,7 @@ def detection_threshold(curve: Mapping[float, float]) -> float | None:
     return None
 
 
-def thresholds(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
+def thresholds(rows: Iterable[HardResult]) -> dict[tuple[str, str], float | None]:
     """Detection threshold by judge and range, of those with rows of the whole curve; None: never."""
     curves: dict[tuple[str, str], dict[float, float]] = {}
     for row in rows:
@@ -232,7 +234,7 @@ def thresholds(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
     }
 
 
-def share_of_ceiling(row: Row | None, ceiling: Row | None) -> float | None:
+def share_of_ceiling(row: HardResult | None, ceiling: HardResult | None) -> float | None:
     """(accuracy - 1/2) / (ceiling - 1/2); None where one of both refused, or where the ceiling is guessing.
 
     Args:
@@ -250,7 +252,7 @@ def ratio_to_ceiling(known: Mapping[tuple[str, str], float | None], judge: str, 
     return None if own is None or least is None else own / least
 
 
-def to_json(rows: Sequence[Row]) -> dict[str, Any]:
+def to_json(rows: Sequence[HardResult]) -> dict[str, Any]:
     """Rows and thresholds as JSON holds them."""
     known = thresholds(rows)
     sigmas = [
@@ -266,7 +268,7 @@ def in_order(judges: Iterable[str]) -> list[str]:
     return [CEILING, *(name for name in names if name != CEILING)] if CEILING in names else names
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[HardResult]) -> str:
     """Markdown: a line per task and range, a column per judge, the ideal observer first; below, detection thresholds.
 
     The certified form of a task is shown where there is one. In brackets: the interval of 95 %. After the first judge
@@ -293,9 +295,9 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([_line(lines[0]), _line(["---"] * len(lines[0])), *map(_line, lines[1:])])
 
 
-def prefer_certified(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+def prefer_certified(rows: Iterable[HardResult]) -> dict[tuple[str, str], dict[str, HardResult]]:
     """By task and range, then by judge: the certified form of a task where there is one."""
-    forms: dict[tuple[str, str], dict[str, Row]] = {}
+    forms: dict[tuple[str, str], dict[str, HardResult]] = {}
     for row in rows:
         cells = forms.setdefault((row.task, row.objects), {})
         if row.judge not in cells or row.certified:
@@ -307,7 +309,7 @@ def _number(value: float | None, unit: str = "") -> str:
     return "-" if value is None else f"{value:.3f}{unit}"
 
 
-def _cell(row: Row | None) -> str:
+def _cell(row: HardResult | None) -> str:
     accuracy = None if row is None else row.accuracy
     if row is None or accuracy is None:
         return "-"

@@ -22,7 +22,7 @@ from torch import Tensor
 from reward_models.models import checkpoint
 from reward_models.models.relations.columns import Columns
 from reward_models.threads import one_thread
-from spatialsim_env.relations.rel3d.published import SPLITS, Samples, Split
+from spatialsim_env.relations.rel3d.published import SPLITS, RelationSamples, Split
 from spatialsim_env.relations.rel3d.records import members, parse_name
 from spatialsim_env.streams import stream
 
@@ -81,7 +81,7 @@ def pair_accuracy(correct: ArrayLike, predicate: ArrayLike, pair: ArrayLike, n_p
     return accuracy(np.asarray(correct, bool)[both].all(axis=1), np.asarray(predicate)[both[:, 0]], n_predicates)
 
 
-def scenes_of(samples: Samples) -> NDArray[np.int64]:
+def scenes_of(samples: RelationSamples) -> NDArray[np.int64]:
     """The same number (N,) for all views of a pair of scenes, from the pictures' names.
 
     A picture whose name does not tell is alone with its partner.
@@ -94,7 +94,7 @@ def scenes_of(samples: Samples) -> NDArray[np.int64]:
     return np.array([places[key] for key in keys], np.int64)
 
 
-def measure(logits: ArrayLike, samples: Samples, n_predicates: int) -> dict[str, Any]:
+def measure(logits: ArrayLike, samples: RelationSamples, n_predicates: int) -> dict[str, Any]:
     """Measure logits (N,) on samples, as a row's entries: counts per predicate, both headlines with their intervals."""
     correct = right(logits, samples.label)
     of_samples = accuracy(correct, samples.predicate, n_predicates)

@@ -20,7 +20,7 @@ from spatialsim_env.relations.pairs.generation import SCENES
 from spatialsim_env.relations.pairs.scene_sets import SceneSet
 from spatialsim_env.relations.predicates import predicates
 from spatialsim_env.relations.rel3d import published
-from spatialsim_env.relations.rel3d.published import Samples, Split
+from spatialsim_env.relations.rel3d.published import RelationSamples, Split
 from spatialsim_env.relations.vocabulary import PREDICATES
 
 TIMES = 3  # questions added for each sample, on average
@@ -51,7 +51,7 @@ def split(pairs: SceneSet, name: str, rng: np.random.Generator, times: int = TIM
     return replace(whole, train=train, valid=valid, test=test)
 
 
-def ask(samples: Samples, pairs: SceneSet, rng: np.random.Generator, times: int = TIMES) -> Samples:
+def ask(samples: RelationSamples, pairs: SceneSet, rng: np.random.Generator, times: int = TIMES) -> RelationSamples:
     """Ask other questions about the same scenes and views: samples of no pair, labelled by the rules.
 
     Their ``extra`` is still that of the question which the pair was made for.

@@ -39,7 +39,7 @@ from reward_models.threads import one_thread
 from reward_models.training import folder as folders
 from reward_models.training.folder import CONFIG, STATE, State
 from spatialsim_env.checks import is_finite, require, require_seed, require_whole
-from spatialsim_env.relations.rel3d.published import Samples, Split, loss_weights
+from spatialsim_env.relations.rel3d.published import RelationSamples, Split, loss_weights
 from spatialsim_env.streams import stream
 
 LONGER = {"boxes2d": 800}  # epochs of models that learn for longer than the others
@@ -137,7 +137,7 @@ def read_log(folder: str | os.PathLike[str]) -> list[RelationEpoch]:
     return folders.read_log(folder, RelationEpoch)
 
 
-def fingerprint(samples: Samples) -> str:
+def fingerprint(samples: RelationSamples) -> str:
     """Compute the SHA-256 (hexadecimal) of samples as models may see them, their labels and their pairs."""
     digest = hashlib.sha256()
     columns = (samples.predicate, samples.subject, samples.object, samples.label, samples.boxes, samples.picture_size)
@@ -224,7 +224,7 @@ class _Run:
                 raise ValueError(f"{name} has {len(part)} samples; accepted are splits with some in train and in valid")
         return self.config.to_json() | {"samples": {name: fingerprint(part) for name, part in parts.items()}}
 
-    def _columns(self, model: Any, samples: Samples, learning: bool = False) -> Columns:
+    def _columns(self, model: Any, samples: RelationSamples, learning: bool = False) -> Columns:
         return Columns.of(model, samples, self.device, self.pictures, self.config.pixels, learning=learning)
 
     def _epoch(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import views
 from spatialsim_env.relations.geometry.settling import import_mujoco
-from spatialsim_env.relations.scene import MOST_PARTS, ROOM, Floats, SceneError
+from spatialsim_env.relations.scene import MOST_PARTS, ROOM, Floats, RoomError
 
 BACKENDS = ("egl", "osmesa")
 N_CONTEXT = 6  # things around the two objects, at most
@@ -124,13 +124,13 @@ class Renderer:
     Raises:
         ImportError: mujoco is missing; the message says how to get it.
         RenderingError: neither EGL nor OSMesa works here.
-        SceneError: a size of another shape.
+        RoomError: a size of another shape.
     """
 
     def __init__(self, size: tuple[int, int] = (320, 180), *, samples: int = 4, shadows: int = 1024) -> None:
         width, height = size
         if min(size) < 1 or abs(width * views.HEIGHT - height * views.WIDTH) > views.WIDTH:
-            raise SceneError(f"a picture of {width} x {height} pixels; accepted are 16 to 9, such as 320 x 180")
+            raise RoomError(f"a picture of {width} x {height} pixels; accepted are 16 to 9, such as 320 x 180")
         self._mujoco = mujoco = import_mujoco()
         self._gl = _opengl(width, height)
         self._gl.make_current()
@@ -168,7 +168,7 @@ class Renderer:
         """The picture of one scene (2, 19) for an observer (9,).
 
         Raises:
-            SceneError: an array that is no scene.
+            RoomError: an array that is no scene.
         """
         scene.validate(one[None], observer[None])
         if self._context is None:

@@ -39,7 +39,7 @@ INNER = 1 - 2 * WALL  # inner part of hollow shapes, of the full or half size
 UNIT_TOLERANCE = 1e-3  # of axes' lengths and right angles; float32 keeps far below it
 
 
-class SceneError(ValueError):
+class RoomError(ValueError):
     """Scenes or observers that are not what they should be; the message says what was wrong."""
 
 
@@ -140,14 +140,14 @@ def observers(eye: ArrayLike, target: ArrayLike) -> NDArray[np.float64]:
     """Observers (..., 9) at ``eye`` (..., 3) that look at ``target`` (..., 3) and hold their heads upright.
 
     Raises:
-        SceneError: one looks straight up or down.
+        RoomError: one looks straight up or down.
     """
     eye, target = (np.asarray(x, np.float64) for x in (eye, target))
     ahead = target - eye
     right = np.cross(ahead, [0.0, 0.0, 1.0])
     length = np.linalg.norm(right, axis=-1, keepdims=True)
     if (length < 1e-9).any():
-        raise SceneError("an observer looks straight up or down; accepted are those with a right and a left")
+        raise RoomError("an observer looks straight up or down; accepted are those with a right and a left")
     right = right / length
     up = np.cross(right, ahead)
     up = up / np.linalg.norm(up, axis=-1, keepdims=True)
@@ -180,12 +180,12 @@ def validate(scenes: ArrayLike, observers: ArrayLike | None = None) -> None:
     """Refuse arrays that are not scenes.
 
     Raises:
-        SceneError: a wrong shape, numbers that are not finite, axes that are not perpendicular unit vectors, half
+        RoomError: a wrong shape, numbers that are not finite, axes that are not perpendicular unit vectors, half
             sizes that are not positive, a shape that is none of KINDS; it names the row.
     """
     scenes = np.asarray(scenes)
     if scenes.ndim != 3 or scenes.shape[1:] != (2, N_FEATURES):
-        raise SceneError(f"scenes have shape {scenes.shape}; accepted is (B, 2, {N_FEATURES})")
+        raise RoomError(f"scenes have shape {scenes.shape}; accepted is (B, 2, {N_FEATURES})")
     _check(np.isfinite(scenes).all(axis=(1, 2)), "numbers that are not finite")
     front, up = scenes[..., FRONT], scenes[..., UP]
     lengths = np.stack([(front**2).sum(-1) - 1, (up**2).sum(-1) - 1, (front * up).sum(-1)])
@@ -197,7 +197,7 @@ def validate(scenes: ArrayLike, observers: ArrayLike | None = None) -> None:
         return
     eyes = np.asarray(observers)
     if eyes.shape != (len(scenes), N_OBSERVER):
-        raise SceneError(f"observers have shape {eyes.shape}; accepted is {(len(scenes), N_OBSERVER)}")
+        raise RoomError(f"observers have shape {eyes.shape}; accepted is {(len(scenes), N_OBSERVER)}")
     _check(np.isfinite(eyes).all(axis=1), "observers that are not finite")
     right, top = eyes[..., EYE_RIGHT], eyes[..., EYE_UP]
     lengths = np.stack([(right**2).sum(-1) - 1, (top**2).sum(-1) - 1, (right * top).sum(-1)])
@@ -207,4 +207,4 @@ def validate(scenes: ArrayLike, observers: ArrayLike | None = None) -> None:
 def _check(good: Any, problem: str) -> None:
     if not good.all():
         row = int((~good).argmax())
-        raise SceneError(f"scene {row} of {len(good)} has {problem} ({int((~good).sum())} such scenes)")
+        raise RoomError(f"scene {row} of {len(good)} has {problem} ({int((~good).sum())} such scenes)")

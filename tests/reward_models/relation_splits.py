@@ -7,13 +7,13 @@ import numpy as np
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import cameras, views
 from spatialsim_env.relations.rel3d import records, vectors
-from spatialsim_env.relations.rel3d.published import Samples, Split
+from spatialsim_env.relations.rel3d.published import RelationSamples, Split
 
 PREDICATES = ("to the right of (wrt you)", "to the left of (wrt you)", "near")
 OBJECTS = ("cup", "box", "lamp", "chair")
 
 
-def samples(n_pairs: int, seed: int, n_views: int = 1, folder: str = "") -> Samples:
+def samples(n_pairs: int, seed: int, n_views: int = 1, folder: str = "") -> RelationSamples:
     """``n_pairs`` pairs of scenes of ``n_views`` views each; true is right of the object, or left, or 0.4 m away.
 
     The numbers of pairs in pictures' names begin at 1000 times the seed.
@@ -44,7 +44,7 @@ def samples(n_pairs: int, seed: int, n_views: int = 1, folder: str = "") -> Samp
         )
         for k in range(len(place))
     )
-    return Samples(
+    return RelationSamples(
         predicate=predicate,
         subject=subject,
         object=other,

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from reward_models.judges.judge import Lifted, numbers
 from reward_models.judges.learned import LearnedModel
-from reward_models.judges.scenes import Pairs
 from reward_models.models.batch import rows_at_once
 from reward_models.threads import one_thread
 from spatialsim_env.arrangements import negatives
 from spatialsim_env.arrangements.goals import TOLERANCES
 from spatialsim_env.arrangements.scene import ARENA, ORIENTATION, POSITION
-from spatialsim_env.core.judges import Floats
+from spatialsim_env.core.judges import Floats, Pairs
 
 UNITS_PER_RADIAN = TOLERANCES.position / TOLERANCES.orientation  # a tolerance is as far in every direction
 

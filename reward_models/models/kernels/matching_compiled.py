@@ -25,7 +25,7 @@ _COLOR, _POSITION, _ORIENTATION, _SIZE = NOISE.color, NOISE.position, NOISE.orie
 _compiled = njit(cache=True, error_model="numpy")
 
 
-class Layers(NamedTuple):
+class MatchingLayers(NamedTuple):
     """The judge's layers, the first one of ``all`` by its inputs."""
 
     each: Any
@@ -36,10 +36,10 @@ class Layers(NamedTuple):
     last: Any
 
 
-AT = Layers(*range(0, len(Layers._fields) * FLAT, FLAT))  # where they begin in one flat array
+AT = MatchingLayers(*range(0, len(MatchingLayers._fields) * FLAT, FLAT))  # where they begin in one flat array
 
 
-class Objects(NamedTuple):
+class SceneObjects(NamedTuple):
     """The objects of a scene one after the other; the plane as complex numbers, directions of length 1."""
 
     rows: Any
@@ -55,7 +55,7 @@ class Guess(NamedTuple):
     turn: complex
 
 
-class Fit(NamedTuple):
+class CompiledFit(NamedTuple):
     """Similarity still to apply to the target: the factor, its length and direction; and the reference's mean."""
 
     factor: complex
@@ -72,7 +72,7 @@ def scorer(model: Matching) -> Scorer:
     config = cast(MatchingConfig, model.config)
     mean, greatest, disagreement = first.weight.abs().split([features, features, 2 + config.counts], dim=1)
     layers = flat(
-        Layers(
+        MatchingLayers(
             each=(each.weight.abs(), each.bias),
             each_2=(each_2.weight.abs(), each_2.bias),
             mean=(mean, first.bias),
@@ -117,7 +117,7 @@ def _scores(targets, references, sharpness, search, layers, counts):  # type: ig
 @_compiled
 def _room(n, features):  # type: ignore[no-untyped-def]
     """Room for n objects."""
-    return Objects(np.empty((n, features)), np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n))
+    return SceneObjects(np.empty((n, features)), np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n))
 
 
 @_compiled
@@ -132,7 +132,7 @@ def _take_apart(scene, room):  # type: ignore[no-untyped-def]
             directions[count] = complex(np.cos(scene[i, ORIENTATION]), np.sin(scene[i, ORIENTATION]))
             sizes[count] = scene[i, SIZE]
             count += 1
-    return Objects(rows[:count], points[:count], directions[:count], sizes[:count])
+    return SceneObjects(rows[:count], points[:count], directions[:count], sizes[:count])
 
 
 @_compiled
@@ -301,7 +301,7 @@ def _fit(target, reference, attention, moved, disagreement):  # type: ignore[no-
     disagreement[1] = (cross.imag / (spread + count)) ** 2 / _ORIENTATION**2
     factor = complex(stretch, cross.imag / (spread + by_orientation))
     length = np.sqrt(_squared(factor))
-    return Fit(factor, length, factor / length, mean)
+    return CompiledFit(factor, length, factor / length, mean)
 
 
 @_compiled

@@ -17,7 +17,7 @@ from spatialsim_env.arrangements.scene import N_FEATURES
 _compiled = njit(cache=True, error_model="numpy")
 
 
-class Layers(NamedTuple):
+class MessageLayers(NamedTuple):
     """Layers of a round and of the head; where a linear layer follows another one, their product."""
 
     receiver_1: Any  # of the first round
@@ -36,10 +36,10 @@ class Layers(NamedTuple):
     head: Any
 
 
-AT = Layers(*range(0, len(Layers._fields) * FLAT, FLAT))  # where they begin in one flat array
+AT = MessageLayers(*range(0, len(MessageLayers._fields) * FLAT, FLAT))  # where they begin in one flat array
 
 
-class Graph(NamedTuple):
+class CompiledGraph(NamedTuple):
     """State of one scene: rows of 16 numbers, flat, and room for what a round computes."""
 
     nodes: Any
@@ -71,7 +71,7 @@ def scorer(model: MPGNN | SingleMPGNN) -> Scorer:
     return score
 
 
-def layers_of(branch: nn.Module, head: Layer) -> Layers:
+def layers_of(branch: nn.Module, head: Layer) -> MessageLayers:
     """The layers of a branch, whose part of the head's first layer is ``head``."""
     (edge, edge_2), (node, node_2), (total, total_2) = (
         (cast(nn.Linear, mlp[0]), cast(nn.Linear, mlp[2]))
@@ -81,7 +81,7 @@ def layers_of(branch: nn.Module, head: Layer) -> Layers:
     sender, receiver, between, shared = edge.weight.split(width, dim=1)
     of_node, incoming, of_total = node.weight.split(width, dim=1)
     of_sum, of_last = total.weight.split(width, dim=1)
-    return Layers(
+    return MessageLayers(
         receiver_1=(receiver + between, None),  # e_ij = x_j - x_i in the first round
         sender_1=(sender - between, None),
         receiver=(receiver, between @ edge_2.bias),
@@ -104,7 +104,7 @@ def _add_branch(scenes, layers, rounds, hidden):  # type: ignore[no-untyped-def]
     """To the hidden layer of the head (B 16,), add what a branch has to say of its scenes."""
     size, n, _ = scenes.shape
     nodes, received, sent = np.empty(n * LANES), np.empty(n * LANES), np.empty(n * LANES)
-    graph = Graph(nodes, np.empty(LANES), np.empty(1), received, sent, np.empty(n * n * LANES), np.empty(LANES))
+    graph = CompiledGraph(nodes, np.empty(LANES), np.empty(1), received, sent, np.empty(n * n * LANES), np.empty(LANES))
     for b in range(size):
         count = _begin(scenes[b], graph)
         for k in range(rounds):

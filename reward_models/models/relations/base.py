@@ -47,7 +47,7 @@ NEEDS: dict[str, tuple[str, ...]] = {  # what a model may need, and the inputs t
 
 
 @dataclass(frozen=True)
-class RelationConfig(ModelConfig):
+class RelationModelConfig(ModelConfig):
     """Settings common to all models of relations."""
 
     n_predicates: int = len(vocabulary.PREDICATES)  # that can be queried
@@ -64,9 +64,9 @@ class RelationModel(nn.Module):
     kind: ClassVar[str]  # name in the registry
     needs: ClassVar[tuple[str, ...]]  # names in NEEDS
     published_weights: ClassVar[int | None] = None  # number of weights of the authors' network; None for ours
-    Config: ClassVar[type[RelationConfig]] = RelationConfig
+    Config: ClassVar[type[RelationModelConfig]] = RelationModelConfig
 
-    def __init__(self, config: RelationConfig) -> None:
+    def __init__(self, config: RelationModelConfig) -> None:
         super().__init__()
         self.config = config
 

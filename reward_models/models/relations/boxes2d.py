@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from reward_models.models.relations.base import OBJECT, SUBJECT, Inputs, RelationConfig, RelationModel
+from reward_models.models.relations.base import OBJECT, SUBJECT, Inputs, RelationModel, RelationModelConfig
 from reward_models.models.relations.layers import ThreeBranches, one_hot
 
 
@@ -15,7 +15,7 @@ class Boxes2D(RelationModel):
     needs = ("boxes2d",)
     published_weights = 45_313
 
-    def __init__(self, config: RelationConfig) -> None:
+    def __init__(self, config: RelationModelConfig) -> None:
         super().__init__(config)
         self.network = ThreeBranches(4, config.n_predicates)
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from reward_models.models.relations import inputs as model_inputs
 from reward_models.models.relations.base import BOTTOM, LEFT, RIGHT, TOP
 from reward_models.threads import one_thread
-from spatialsim_env.relations.rel3d.published import Samples
+from spatialsim_env.relations.rel3d.published import RelationSamples
 from spatialsim_env.streams import stream
 
 PICTURE, BOXES = "picture", "boxes2d"
@@ -45,7 +45,7 @@ class Columns:
     def of(
         cls,
         model: Any,
-        samples: Samples,
+        samples: RelationSamples,
         device: torch.device | str,
         pictures: str | os.PathLike[str] | None = None,
         pixels: int = 224,
@@ -112,7 +112,7 @@ class Pictures:
     pixels: int  # height and width as the model sees them; L, or less for learning
 
     @classmethod
-    def read(cls, folder: Path, samples: Samples, pixels: int, learning: bool) -> Pictures:
+    def read(cls, folder: Path, samples: RelationSamples, pixels: int, learning: bool) -> Pictures:
         """Read the pictures of samples, squeezed to squares."""
         names = list(dict.fromkeys(samples.rgb))
         at = {name: place for place, name in enumerate(names)}

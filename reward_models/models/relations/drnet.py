@@ -14,8 +14,8 @@ from reward_models.models.relations.base import BOTTOM, LEFT, RIGHT, TOP, Inputs
 from reward_models.models.relations.layers import one_hot, select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
-    PictureConfig,
     PictureModel,
+    RelationPictureConfig,
     crop,
     parts_of,
     resnet18,
@@ -37,7 +37,7 @@ class DRNet(PictureModel):
     needs = ("names", "boxes2d", "picture")
     published_weights = 11_892_542
 
-    def __init__(self, config: PictureConfig) -> None:
+    def __init__(self, config: RelationPictureConfig) -> None:
         super().__init__(config)
         self.trunk = trunk(resnet18())
         self.appearance = nn.Linear(CHANNELS, _APPEARANCE)
@@ -89,7 +89,7 @@ def _position() -> nn.Sequential:
     )
 
 
-class _Block(nn.Module):
+class _Step(nn.Module):
     """Three convolutions with layer normalisation beside one of a single pixel, on maps of a fixed side."""
 
     def __init__(self, channels: int, side: int) -> None:
@@ -111,16 +111,16 @@ class _Hourglass(nn.Module):
 
     def __init__(self, side: int, channels: int) -> None:
         super().__init__()
-        self.beside = _Block(channels, side)
+        self.beside = _Step(channels, side)
         self.through: nn.Module | None = None
         if side > 1:
             half = side // 2
             normal = [nn.Sequential(nn.LayerNorm([channels, half, half]), nn.ReLU()) for _ in range(2)]
             self.through = nn.Sequential(
                 nn.MaxPool2d(2),
-                *(_Block(channels, half), normal[0]),
+                *(_Step(channels, half), normal[0]),
                 *(_Hourglass(half, channels), normal[1]),
-                *(_Block(channels, half), nn.Upsample(scale_factor=2)),
+                *(_Step(channels, half), nn.Upsample(scale_factor=2)),
             )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from spatialsim_env.relations import scene
 from spatialsim_env.relations.rel3d import vectors
 
 if TYPE_CHECKING:
-    from spatialsim_env.relations.rel3d.published import Samples
+    from spatialsim_env.relations.rel3d.published import RelationSamples
 
 KINDS = "kinds"  # column of a file's extra: (N, 2) indices in scene.KINDS, subject and object
 LEAST_HALF = 1e-4  # metres, of boxes in space; published meshes may be flat
@@ -28,7 +28,7 @@ Device = torch.device | str
 
 
 def from_samples(
-    samples: Samples, needs: Sequence[str], device: Device = "cpu", pictures: ArrayLike | None = None
+    samples: RelationSamples, needs: Sequence[str], device: Device = "cpu", pictures: ArrayLike | None = None
 ) -> dict[str, Tensor]:
     """The inputs of a model that ``needs`` these, of samples of a split file.
 
@@ -148,7 +148,7 @@ def _in_space(
     return {name: _tensor(x, device, dtype) for name, x in (("boxes3d", boxes), ("up", up), ("kinds", kinds))}
 
 
-def _one_hot(samples: Samples) -> NDArray[Any]:
+def _one_hot(samples: RelationSamples) -> NDArray[Any]:
     if KINDS not in samples.extra:
         return np.zeros((len(samples), 2, len(scene.KINDS)))
     kinds = _check_given(samples.extra[KINDS], KINDS, (len(samples), 2)).astype(np.int64)

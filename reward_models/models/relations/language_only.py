@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from reward_models.models.relations.base import Inputs, RelationConfig, RelationModel
+from reward_models.models.relations.base import Inputs, RelationModel, RelationModelConfig
 from reward_models.models.relations.layers import ThreeBranches, one_hot
 
 
@@ -15,7 +15,7 @@ class LanguageOnly(RelationModel):
     needs = ("names",)
     published_weights = 77_569
 
-    def __init__(self, config: RelationConfig) -> None:
+    def __init__(self, config: RelationModelConfig) -> None:
         super().__init__(config)
         self.network = ThreeBranches(config.n_objects, config.n_predicates)
 

@@ -15,14 +15,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from reward_models.models.relations.base import Inputs, RelationConfig, RelationModel
+from reward_models.models.relations.base import Inputs, RelationModel, RelationModelConfig
 from reward_models.models.relations.layers import Scale, branch, select_queried
 from spatialsim_env.checks import require, require_whole
 from spatialsim_env.relations.rel3d.vectors import ALIGNING, ANGLES, BLOCK, ENCODINGS, LAYOUT, encoded_width
 
 
 @dataclass(frozen=True)
-class PoseConfig(RelationConfig):
+class PoseConfig(RelationModelConfig):
     """Settings of the perceptrons; the width has another default in each."""
 
     width: int = 512  # of the four hidden layers

@@ -25,8 +25,8 @@ from reward_models.models.relations.base import (
     SUBJECT,
     TOP,
     Inputs,
-    RelationConfig,
     RelationModel,
+    RelationModelConfig,
 )
 from reward_models.models.relations.layers import Scale
 from spatialsim_env.checks import require_whole
@@ -40,7 +40,7 @@ CHANNELS = 512  # of the last stage
 
 
 @dataclass(frozen=True)
-class PictureConfig(RelationConfig):
+class RelationPictureConfig(RelationModelConfig):
     """Settings of the models that see pictures."""
 
     pixels: int = 224  # side of a picture
@@ -53,10 +53,10 @@ class PictureConfig(RelationConfig):
 class PictureModel(RelationModel):
     """A model that sees square pictures, with boxes relative to them."""
 
-    Config = PictureConfig
-    config: PictureConfig
+    Config = RelationPictureConfig
+    config: RelationPictureConfig
 
-    def __init__(self, config: PictureConfig) -> None:
+    def __init__(self, config: RelationPictureConfig) -> None:
         super().__init__(config)
         self.scale = Scale([3, 1, 1])
         self.scale.mean.copy_(torch.tensor(_MEAN)[:, None, None])

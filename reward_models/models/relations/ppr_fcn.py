@@ -12,8 +12,8 @@ from reward_models.models.relations.base import BOTTOM, LEFT, RIGHT, TOP, Inputs
 from reward_models.models.relations.layers import select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
-    PictureConfig,
     PictureModel,
+    RelationPictureConfig,
     crop,
     each,
     parts_of,
@@ -36,7 +36,7 @@ class PPRFCN(PictureModel):
     needs = ("boxes2d", "picture")
     published_weights = 11_396_346
 
-    def __init__(self, config: PictureConfig) -> None:
+    def __init__(self, config: RelationPictureConfig) -> None:
         super().__init__(config)
         self.trunk = trunk(resnet18())
         self.reduce = nn.Conv2d(CHANNELS, _REDUCED, 1)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from reward_models.models.relations import pair_features
-from reward_models.models.relations.base import Inputs, RelationConfig, RelationModel
+from reward_models.models.relations.base import Inputs, RelationModel, RelationModelConfig
 from reward_models.models.relations.layers import Scale
 from spatialsim_env.checks import require, require_whole
 from spatialsim_env.relations import vocabulary
@@ -28,7 +28,7 @@ _MOST = 8.0  # deviations; what lies further from the mean than in training is c
 
 
 @dataclass(frozen=True)
-class RelationalConfig(RelationConfig):
+class RelationalConfig(RelationModelConfig):
     """Settings of the relational model."""
 
     predicates: tuple[str, ...] = vocabulary.PREDICATES  # names by class index; they say which frame each has

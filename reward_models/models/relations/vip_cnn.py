@@ -17,8 +17,8 @@ from reward_models.models.relations.layers import select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
     STAGES,
-    PictureConfig,
     PictureModel,
+    RelationPictureConfig,
     crop,
     each,
     parts_of,
@@ -32,7 +32,7 @@ _SENT = 128  # channels of the messages between maps
 
 
 @dataclass(frozen=True)
-class VipConfig(PictureConfig):
+class VipConfig(RelationPictureConfig):
     """Settings of ViP-CNN."""
 
     pool: int = 7  # side of what a box is pooled to

@@ -13,8 +13,8 @@ from reward_models.models.relations.base import BOTTOM, LEFT, OBJECT, RIGHT, SUB
 from reward_models.models.relations.layers import branch, one_hot, select_queried
 from reward_models.models.relations.pictures import (
     CHANNELS,
-    PictureConfig,
     PictureModel,
+    RelationPictureConfig,
     crop,
     each,
     parts_of,
@@ -35,7 +35,7 @@ class VTransE(PictureModel):
     needs = ("names", "boxes2d", "picture")
     published_weights = 19_204_065
 
-    def __init__(self, config: PictureConfig) -> None:
+    def __init__(self, config: RelationPictureConfig) -> None:
         super().__init__(config)
         self.trunk = trunk(resnet18())
         self.shares = nn.Parameter(torch.rand(3))  # of category, box and sight

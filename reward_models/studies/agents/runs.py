@@ -84,7 +84,7 @@ class AgentUnit(Unit):
 
 
 @dataclass(frozen=True)
-class Pairs:
+class RolloutPairs:
     """Numbers of episodes of the random policy and the expert that, in turns, make pairs; labels are balanced."""
 
     n_objects: tuple[int, int] = (3, 8)
@@ -98,7 +98,7 @@ class NetworkRun(AgentUnit):
     """A classifier trained on the benchmark, or on rollouts, and tested on both."""
 
     training: TrainingConfig
-    rollouts: Pairs | None = None  # what it is trained on in place of the benchmark
+    rollouts: RolloutPairs | None = None  # what it is trained on in place of the benchmark
     test_samples: int = 10_000  # of the benchmark, per range
     test_episodes: int = 2_000  # of fresh rollouts
 
@@ -217,7 +217,7 @@ def units(quick: bool = False) -> dict[str, AgentUnit]:
     ]
     listed += _transfers(configs)
     listed += [
-        NetworkRun(f"rollouts/{name}", replace(training, negative=REDRAWN), Pairs())
+        NetworkRun(f"rollouts/{name}", replace(training, negative=REDRAWN), RolloutPairs())
         for name, training in NETWORKS.items()
     ]
     return {run.id: run.quick() if quick else run for run in listed}

@@ -40,7 +40,7 @@ from reward_models.threads import one_thread
 from reward_models.training.config import ROLLOUTS, VALID, TrainingConfig
 from reward_models.training.protocol import read_log
 from reward_models.training.protocol import train as train_network
-from spatialsim_env.arrangements.datasets.rollouts import POLICIES, Rollouts, World, pairs
+from spatialsim_env.arrangements.datasets.rollouts import POLICIES, Rollouts, RolloutWorld, pairs
 from spatialsim_env.arrangements.tasks import Samples
 
 PAIRS = "rollouts/pairs"  # folder of the pairs of all networks, and the claim on them
@@ -172,7 +172,7 @@ def _train_network(unit: NetworkRun, place: Place) -> Path:
 
 def _rollouts(n_objects: int | tuple[int, int], seed: int) -> Rollouts:
     """The random policy and the expert in turns, with as many pairs of each label."""
-    world = World({"n_objects": n_objects})
+    world = RolloutWorld({"n_objects": n_objects})
     return Rollouts(world, tuple(world.policy(name) for name in POLICIES), seed, balanced=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence, Sized
 from reward_models.measuring.hard_cases import (
     CEILING,
     LEVEL,
-    Row,
+    HardResult,
     in_order,
     prefer_certified,
     ratio_to_ceiling,
@@ -55,7 +55,7 @@ def tables(models: Sequence[HardRow]) -> list[Table]:
     return [table for table in made if table.lines]
 
 
-def join(models: Sequence[HardRow]) -> list[Row]:
+def join(models: Sequence[HardRow]) -> list[HardResult]:
     """Join the results of the judges beside the models, once, with those of the models.
 
     Raises:
@@ -76,7 +76,7 @@ def join(models: Sequence[HardRow]) -> list[Row]:
     return [*first.beside, *(row for model in models for row in model.of_model)]
 
 
-def kinds(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> Table:
+def kinds(rows: Sequence[HardResult], tasks: Sequence[str], part: tuple[int, int]) -> Table:
     """Accuracy of every judge on every kind of negative but the displaced, in a range of objects."""
     held = {
         hard.name: label_of(within)
@@ -92,7 +92,7 @@ def kinds(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> T
     return Table(f"kinds_{label}", f"Kinds of negatives, {_objects(label)}", ("", *columns), _if(held, lines), _SHARES)
 
 
-def curve(rows: Sequence[Row], tasks: Sequence[str], part: tuple[int, int]) -> Table:
+def curve(rows: Sequence[HardResult], tasks: Sequence[str], part: tuple[int, int]) -> Table:
     """Accuracy of every judge by displacement, and where it is right three times in four."""
     label, sigmas = label_of(part), thresholds(rows)
     held = [hard.name for hard in map(hard_suite.find, tasks) if hard.displacement is not None and hard.within(part)]
@@ -128,7 +128,7 @@ def _if(held: Sized, lines: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...],
     return tuple(lines) if held else ()
 
 
-def _share(row: Row | None, ceiling: Row | None) -> str:
+def _share(row: HardResult | None, ceiling: HardResult | None) -> str:
     if row is None or row.accuracy is None:
         return NONE
     text = f"{row.accuracy.value:.3f}"

@@ -18,7 +18,7 @@ from reward_models import load
 from reward_models.judges import shipped
 from reward_models.judges.learned import LearnedModel
 from reward_models.measuring import hard_cases
-from reward_models.measuring.hard_cases import Row
+from reward_models.measuring.hard_cases import HardResult
 from reward_models.models import checkpoint
 from reward_models.provenance import Stamp
 from reward_models.studies.engine.run import Place
@@ -27,7 +27,7 @@ from reward_models.studies.hard_suite.runs import HardUnit
 from spatialsim_env.arrangements import hard_suite
 from spatialsim_env.files import sha256
 
-_FIELDS = {item.name for item in fields(Row)}
+_FIELDS = {item.name for item in fields(HardResult)}
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class HardRow:
                 raise ValueError(f"a row is {row!r}; accepted are known tasks and 0 <= correct <= total")
 
     @cached_property
-    def results(self) -> tuple[Row, ...]:
+    def results(self) -> tuple[HardResult, ...]:
         """The results of the model and of the judges beside it."""
-        return tuple(Row(**{name: row[name] for name in _FIELDS}) for row in self.rows)
+        return tuple(HardResult(**{name: row[name] for name in _FIELDS}) for row in self.rows)
 
     @property
-    def of_model(self) -> tuple[Row, ...]:
+    def of_model(self) -> tuple[HardResult, ...]:
         """The results of the model itself."""
         return tuple(row for row in self.results if row.judge == self.id)
 
     @property
-    def beside(self) -> tuple[Row, ...]:
+    def beside(self) -> tuple[HardResult, ...]:
         """The results of the judges beside it."""
         return tuple(row for row in self.results if row.judge != self.id)
 

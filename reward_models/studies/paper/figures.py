@@ -18,7 +18,7 @@ from reward_models.studies.paper.protocol import title
 from reward_models.studies.paper.runs import GROUPS
 from reward_models.studies.paper.summary import Cells
 from reward_models.studies.paper.tables import DISCRIMINATION, IDENTIFICATION, cells_of
-from reward_models.studies.paper.work import Row
+from reward_models.studies.paper.work import PaperRow
 from reward_models.tables import blank_figure
 from spatialsim_env.arrangements.pictures import picture
 from spatialsim_env.arrangements.scene import ARENA, POSITION, SIZE, present
@@ -111,7 +111,7 @@ def heat_maps(results: Cells, task: str) -> Any | None:
     return figure
 
 
-def _first_map(rows: Iterable[Row]) -> Row | None:
+def _first_map(rows: Iterable[PaperRow]) -> PaperRow | None:
     return next((row for row in rows if row.heat_map is not None), None)
 
 
@@ -158,7 +158,7 @@ def curves(results: Cells, task: str) -> Any | None:
     return figure
 
 
-def _logs(rows: Sequence[Row]) -> NDArray[np.float64]:
+def _logs(rows: Sequence[PaperRow]) -> NDArray[np.float64]:
     """Loss and validation accuracy (runs, epochs, 2) of runs of equal length; NaN for what is not finite."""
     logs = [[[math.nan if value is None else value for value in line[2:4]] for line in row.log] for row in rows]
     epochs = max(map(len, logs), default=0)
@@ -175,7 +175,7 @@ def _curve(axes: Any, values: NDArray[np.float64], model: str) -> None:
     axes.fill_between(epochs, low, high, color=_COLORS[model], alpha=0.15, linewidth=0)
 
 
-def _mark_stages(accuracy: Any, loss: Any, rows: Sequence[Row]) -> None:
+def _mark_stages(accuracy: Any, loss: Any, rows: Sequence[PaperRow]) -> None:
     """A line before each stage of the curriculum and its rotation limit, from the first run that has one."""
     row = next((row for row in rows if len(row.settings["stages"]) > 1 and row.log), None)
     if row is None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from reward_models import models
-from reward_models.studies.paper.work import Row
+from reward_models.studies.paper.work import PaperRow
 from reward_models.training.config import TrainingConfig
 from spatialsim_env.arrangements.scene import TURN
 
@@ -59,7 +59,7 @@ def _usual(identification: bool) -> dict[str, Any]:
     return (TrainingConfig.identification() if identification else TrainingConfig()).to_json()
 
 
-def was_run(runs: Iterable[Row]) -> str:
+def was_run(runs: Iterable[PaperRow]) -> str:
     """Sets, seeds and departures of runs, as "n = 3-8, seeds 0-9"; "-" without one."""
     rows = list(runs)
     if not rows:

@@ -9,12 +9,12 @@ from reward_models.studies.paper import figures, runs, tables, work
 from reward_models.studies.paper.outstanding import outstanding
 from reward_models.studies.paper.runs import Cell
 from reward_models.studies.paper.summary import Cells
-from reward_models.studies.paper.work import Row
+from reward_models.studies.paper.work import PaperRow
 from reward_models.tables import Table, png
 from spatialsim_env.arrangements.pictures import import_pygame
 
 
-def report(results: Results[Row]) -> Report:
+def report(results: Results[PaperRow]) -> Report:
     """Tables and figures of the paper, what failed and what was not run.
 
     Raises:
@@ -50,7 +50,7 @@ def _figures(known: Cells) -> list[Figure]:
     return [Figure(name, title, None if figure is None else png(figure)) for name, (title, figure) in drawn.items()]
 
 
-def _origin(results: Results[Row]) -> str:
+def _origin(results: Results[PaperRow]) -> str:
     """State the provenance and the number of the rows."""
     total = len(results.rows) + len(results.missing)
     parts = [
@@ -61,10 +61,10 @@ def _origin(results: Results[Row]) -> str:
     return "\n\n".join([*parts, *[QUICK] * results.quick, origin(results.rows.values())])
 
 
-STUDY: Study[Cell, Row] = Study(
+STUDY: Study[Cell, PaperRow] = Study(
     "paper",
     runs.VERSION,
-    Row,
+    PaperRow,
     runs.cells,
     work.work,
     report,

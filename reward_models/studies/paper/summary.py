@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.studies.paper.work import Row
+from reward_models.studies.paper.work import PaperRow
 
 RESAMPLES = 10_000
 LEVEL = 0.95  # of the intervals
@@ -53,24 +53,24 @@ class Published:
 class Cells:
     """The rows of the study, by cell."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[PaperRow]) -> None:
         self.rows = tuple(sorted(rows, key=lambda row: (row.cell, row.seed)))
 
     @cached_property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> tuple[PaperRow, ...]:
         """The rows with an error."""
         return tuple(row for row in self.rows if row.error is not None)
 
     @cached_property
-    def cells(self) -> dict[str, tuple[Row, ...]]:
+    def cells(self) -> dict[str, tuple[PaperRow, ...]]:
         """The rows without an error by cell, in order of seeds."""
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[PaperRow]] = {}
         for row in self.rows:
             if row.error is None:
                 found.setdefault(row.cell, []).append(row)
         return {cell: tuple(rows) for cell, rows in found.items()}
 
-    def runs(self, cells: Sequence[str]) -> list[Row]:
+    def runs(self, cells: Sequence[str]) -> list[PaperRow]:
         """The rows without an error of several cells."""
         return [row for cell in cells for row in self.cells.get(cell, ())]
 

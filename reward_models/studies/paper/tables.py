@@ -24,7 +24,7 @@ from reward_models.studies.paper.summary import (
     summarise,
     verdict,
 )
-from reward_models.studies.paper.work import Row
+from reward_models.studies.paper.work import PaperRow
 from reward_models.tables import NONE, Table, number
 
 
@@ -50,19 +50,19 @@ _WIDTH = "width"  # beginning of the names of the cells with other embedding wid
 _SUMMARY = ("mean", "deviation", "95 % low", "95 % high", "runs")
 
 
-def weights_of(rows: Sequence[Row]) -> list[int]:
+def weights_of(rows: Sequence[PaperRow]) -> list[int]:
     """The numbers of trained weights of runs that trained a network."""
     return sorted({row.n_weights for row in rows if row.n_weights is not None})
 
 
 @dataclass(frozen=True)
-class Figure:
+class CellFigure:
     """One figure of Table 1 or 2: a model on a group."""
 
     model: str
     group: str
     n_sets: int  # cells that the group has
-    runs: tuple[Row, ...]
+    runs: tuple[PaperRow, ...]
     ours: Summary | None
     theirs: Published | None
 
@@ -92,7 +92,7 @@ class Figure:
         return number(sum(row.seconds for row in self.runs) / len(self.runs), 1) if self.runs else NONE
 
 
-def figures(results: Cells, task: str, models: Sequence[str]) -> list[Figure]:
+def figures(results: Cells, task: str, models: Sequence[str]) -> list[CellFigure]:
     """A figure for each model and group, each model tested on the set of what it was trained on."""
     found = []
     for model in models:
@@ -100,7 +100,7 @@ def figures(results: Cells, task: str, models: Sequence[str]) -> list[Figure]:
             cells = cells_of(task, model, group)
             values = summarise(*(results.accuracies(cell, own_test(cell)) for cell in cells))
             theirs = published_for(task, PUBLISHED_AS.get(model, model), group)
-            found.append(Figure(model, group, len(cells), tuple(results.runs(cells)), values, theirs))
+            found.append(CellFigure(model, group, len(cells), tuple(results.runs(cells)), values, theirs))
     return found
 
 
@@ -159,7 +159,7 @@ def table2(results: Cells) -> tuple[Table, Table]:
     return _wide("table2", "Table 2: Discrimination", note, found), _full("table2", "Table 2 in full", found)
 
 
-def _wide(name: str, heading: str, note: str, found: Sequence[Figure]) -> Table:
+def _wide(name: str, heading: str, note: str, found: Sequence[CellFigure]) -> Table:
     columns = ["model", "weights", "runs", *(column for group in GROUPS for column in (group, f"{group} published"))]
     lines = []
     for start in range(0, len(found), len(GROUPS)):
@@ -178,16 +178,16 @@ def _wide(name: str, heading: str, note: str, found: Sequence[Figure]) -> Table:
     return Table(name, heading, tuple(columns), tuple(lines), f"{note} {rule}{_departing(found)}")
 
 
-def _departing(found: Sequence[Figure]) -> str:
+def _departing(found: Sequence[CellFigure]) -> str:
     """A sentence about the models whose runs depart from the protocol; empty without one."""
-    by_model: dict[str, list[Row]] = {}
+    by_model: dict[str, list[PaperRow]] = {}
     for figure in found:
         by_model.setdefault(figure.model, []).extend(row for row in figure.runs if departures(row.settings))
     named = [f"{title(model)} ({was_run(runs)})" for model, runs in by_model.items() if runs]
     return f" Other than the protocol: {'; '.join(named)}." if named else ""
 
 
-def _full(name: str, heading: str, found: Sequence[Figure]) -> Table:
+def _full(name: str, heading: str, found: Sequence[CellFigure]) -> Table:
     published_columns = ("published mean", "published deviation", "verdict", "weights", "published weights")
     columns = ("model", "objects", *_SUMMARY, *published_columns, "s a run", "what was run")
     lines = []

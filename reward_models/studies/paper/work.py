@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """A run: one seed of a pass, as a line of ``results/rows/CELL.jsonl``."""
 
     id: str  # identification/mpgnn/n5/seed3
@@ -56,24 +56,24 @@ class Row:
                 raise ValueError(f"accuracy on {name} is {measured!r}; accepted is 0 <= correct <= total")
 
 
-def share(row: Row) -> float | None:
+def share(row: PaperRow) -> float | None:
     """Mean accuracy of a run over its test sets, in 0..1; None for a run that failed."""
     shares = [measured["correct"] / measured["total"] for measured in row.accuracy.values()]
     return sum(shares) / len(shares) if shares else None
 
 
-def line(rows: Sequence[Row]) -> str:
+def line(rows: Sequence[PaperRow]) -> str:
     """Mean accuracy over seeds and test sets."""
     shares = [found for row in rows if (found := share(row)) is not None]
     return f"accuracy {sum(shares) / len(shares):.4f}, {len(rows)} run{'s' * (len(rows) > 1)}"
 
 
-def failed(cell: Cell, run: str, stamp: Stamp, error: str) -> Row:
+def failed(cell: Cell, run: str, stamp: Stamp, error: str) -> PaperRow:
     """The row of a run that failed."""
-    return Row(run, cell.id, seed_of(run), stamp, cell.settings(run), list(cell.seeds), error=error)
+    return PaperRow(run, cell.id, seed_of(run), stamp, cell.settings(run), list(cell.seeds), error=error)
 
 
-def differences(cell: Cell, row: Row) -> list[str]:
+def differences(cell: Cell, row: PaperRow) -> list[str]:
     """List how a row differs from what its pass says."""
     found = cell.differences(row.settings, row.id)
     expected = {"cell": cell.id, "seed": seed_of(row.id), "seeds_together": list(cell.seeds)}
@@ -84,7 +84,7 @@ def differences(cell: Cell, row: Row) -> list[str]:
     return found
 
 
-def check(cells: Sequence[Cell], sweep: Sweep[Cell, Row]) -> None:
+def check(cells: Sequence[Cell], sweep: Sweep[Cell, PaperRow]) -> None:
     """Refuse stored sets that are not what a pass would generate.
 
     Raises:
@@ -95,7 +95,7 @@ def check(cells: Sequence[Cell], sweep: Sweep[Cell, Row]) -> None:
             _stored(cell, sweep.data)
 
 
-def work(cell: Cell, place: Place) -> list[Row]:
+def work(cell: Cell, place: Place) -> list[PaperRow]:
     """Do a pass."""
     if isinstance(cell, RuleCell):
         return [_of_rule(cell, place, seed) for seed in cell.seeds]
@@ -116,15 +116,15 @@ def work(cell: Cell, place: Place) -> list[Row]:
     ]
 
 
-def _row(cell: Cell, place: Place, seed: int, **entries: Any) -> Row:
+def _row(cell: Cell, place: Place, seed: int, **entries: Any) -> PaperRow:
     run = cell.run(seed)
     settings = cell.settings(run) | ({"data": str(place.data)} if place.data is not None else {})
-    return Row(run, cell.id, seed, place.stamp, settings, list(cell.seeds), **entries)
+    return PaperRow(run, cell.id, seed, place.stamp, settings, list(cell.seeds), **entries)
 
 
 def _of_network(
     cell: Cell, place: Place, seed: int, model: RewardModel, log: list[EpochLog], tests: dict[str, Samples]
-) -> Row:
+) -> PaperRow:
     entries: Json = {
         "n_weights": model.n_weights,
         "seconds": round(sum(epoch.seconds for epoch in log), 4),
@@ -143,7 +143,7 @@ def _short(value: float) -> float | None:
     return round(value, 6) if math.isfinite(value) else None
 
 
-def _of_rule(cell: RuleCell, place: Place, seed: int) -> Row:
+def _of_rule(cell: RuleCell, place: Place, seed: int) -> PaperRow:
     accuracy = {}
     for name, size in cell.tests.items():
         task = named.find(name).task

@@ -12,7 +12,7 @@ from reward_models.studies.engine import report as shell
 from reward_models.studies.engine import rows
 from reward_models.studies.engine.study import Figure, Files, Report, Results, Study
 from reward_models.studies.rel3d import figures, runs, tables, test_set, work
-from reward_models.studies.rel3d.runs import QUARTER, STUDY, VARIANTS, Run
+from reward_models.studies.rel3d.runs import QUARTER, STUDY, VARIANTS, RelationRun
 from reward_models.studies.rel3d.tables import Measured
 from reward_models.studies.rel3d.work import RelationRow
 from reward_models.tables import Table, png
@@ -102,7 +102,7 @@ def row_file(unit: str) -> str:
     return f"{unit.removeprefix(f'{STUDY}/')}.jsonl"
 
 
-REL3D: Study[Run, RelationRow] = Study(
+REL3D: Study[RelationRun, RelationRow] = Study(
     STUDY,
     runs.VERSION,
     RelationRow,

@@ -94,7 +94,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 @dataclass(frozen=True)
-class Run(Unit):
+class RelationRun(Unit):
     """One model trained on one set of samples, from one seed."""
 
     variant: str  # name in VARIANTS
@@ -103,7 +103,7 @@ class Run(Unit):
     changes: dict[str, Any] = field(default_factory=dict)  # to the configuration
 
     @classmethod
-    def of(cls, variant: str, data: str, seed: int, changes: dict[str, Any] | None = None) -> Run:
+    def of(cls, variant: str, data: str, seed: int, changes: dict[str, Any] | None = None) -> RelationRun:
         """Make the run with the id of its parts."""
         return cls(f"{STUDY}/{variant}/{data}/seed{seed}", variant, data, seed, changes or {})
 
@@ -149,7 +149,7 @@ def name_of(kind: str, share: float) -> str:
     return f"{kind}_{share:.2f}"
 
 
-def units(quick: bool = False) -> dict[str, Run]:
+def units(quick: bool = False) -> dict[str, RelationRun]:
     """List all runs by id, in the order worth having, the long ones last; ``quick`` trains two epochs."""
     changes = QUICK if quick else {}
     short = {name: variant for name, variant in VARIANTS.items() if not variant.long}
@@ -165,4 +165,4 @@ def units(quick: bool = False) -> dict[str, Run]:
     ]
     parts += [(name, QUARTER, seed) for name in small for seed in VARIANTS[name].seeds]
     parts += [(name, FULL, seed) for name, variant in VARIANTS.items() if variant.long for seed in variant.seeds]
-    return {run.id: run for run in (Run.of(*part, changes) for part in parts)}
+    return {run.id: run for run in (RelationRun.of(*part, changes) for part in parts)}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from reward_models.measuring.relation_accuracy import scenes_of
 from spatialsim_env.files import replace_file
-from spatialsim_env.relations.rel3d.published import Samples
+from spatialsim_env.relations.rel3d.published import RelationSamples
 from spatialsim_env.relations.rel3d.vectors import from_aligned_absolute
 from spatialsim_env.relations.scene import OBJECT, SUBJECT
 
@@ -44,7 +44,7 @@ class TestSet:
     seen: NDArray[np.float32]
 
     @classmethod
-    def of(cls, samples: Samples) -> TestSet:
+    def of(cls, samples: RelationSamples) -> TestSet:
         """Collect the facts of these samples."""
         center, turn, _ = from_aligned_absolute(samples.vectors["aligned_absolute"])
         offset = center[:, SUBJECT] - center[:, OBJECT]
@@ -69,7 +69,7 @@ def path_of(results: Path, sha256: str) -> Path:
     return results / FOLDER / f"{sha256[:_NAMED]}.npz"
 
 
-def keep(results: Path, sha256: str, samples: Samples) -> None:
+def keep(results: Path, sha256: str, samples: RelationSamples) -> None:
     """Write the file, unless it is there."""
     path = path_of(results, sha256)
     if path.exists():

@@ -25,13 +25,13 @@ from reward_models.studies.engine.run import Place
 from reward_models.studies.engine.study import Json
 from reward_models.studies.engine.sweep import Sweep
 from reward_models.studies.rel3d import test_set
-from reward_models.studies.rel3d.runs import FULL, Run
+from reward_models.studies.rel3d.runs import FULL, RelationRun
 from reward_models.threads import one_thread
 from reward_models.training.folder import DamagedState
 from reward_models.training.rel3d import best_epoch, fingerprint, read_log, train
 from spatialsim_env.files import sha256
 from spatialsim_env.relations.rel3d import published
-from spatialsim_env.relations.rel3d.published import SPLITS, Samples, Split
+from spatialsim_env.relations.rel3d.published import SPLITS, RelationSamples, Split
 
 KEEP_EVERY = 10.0  # seconds between two states of a run
 PICTURES = "pictures"  # option: the folder of the pictures
@@ -85,7 +85,7 @@ def unpack_answers(row: RelationRow) -> NDArray[np.bool_]:
     return np.unpackbits(bits, count=total).astype(bool)
 
 
-def list_differences(run: Run, row: RelationRow) -> list[str]:
+def list_differences(run: RelationRun, row: RelationRow) -> list[str]:
     """List how a row differs from what the study says of a run."""
     differences = []
     for part, ours in run.settings(run.id).items():
@@ -95,7 +95,7 @@ def list_differences(run: Run, row: RelationRow) -> list[str]:
     return differences
 
 
-def fail(run: Run, name: str, stamp: Stamp, error: str) -> RelationRow:
+def fail(run: RelationRun, name: str, stamp: Stamp, error: str) -> RelationRow:
     """Make the row of a run that failed."""
     return RelationRow(name, stamp, run.settings(name), {"sha256": "", "samples": {}, "predicates": []}, error=error)
 
@@ -142,7 +142,7 @@ def warn_of_problems(split: Split) -> None:
         print(f"{split.name}: the first: {dropped[0]}", file=sys.stderr)
 
 
-def check(runs: Sequence[Run], sweep: Sweep[Run, RelationRow]) -> None:
+def check(runs: Sequence[RelationRun], sweep: Sweep[RelationRun, RelationRow]) -> None:
     """Refuse what would fail in every run, before the first one.
 
     Raises:
@@ -169,7 +169,7 @@ def check(runs: Sequence[Run], sweep: Sweep[Run, RelationRow]) -> None:
                 )
 
 
-def work(run: Run, place: Place) -> list[RelationRow]:
+def work(run: RelationRun, place: Place) -> list[RelationRow]:
     """Train and measure a model."""
     whole, digest = load_split(place.data)
     split = run.split(whole)
@@ -208,7 +208,7 @@ def work(run: Run, place: Place) -> list[RelationRow]:
     ]
 
 
-def _train(run: Run, place: Place, split: Split) -> Any:
+def _train(run: RelationRun, place: Place, split: Split) -> Any:
     options: dict[str, Any] = {"device": place.device, "pictures": _pictures(place), "progress": place.progress}
     try:
         return train(run.config, split, place.folder, **options, keep_every=KEEP_EVERY)
@@ -217,7 +217,7 @@ def _train(run: Run, place: Place, split: Split) -> Any:
         return train(run.config, split, place.folder, **options, keep_every=KEEP_EVERY)
 
 
-def _logits(model: Any, samples: Samples, run: Run, place: Place) -> NDArray[np.float64]:
+def _logits(model: Any, samples: RelationSamples, run: RelationRun, place: Place) -> NDArray[np.float64]:
     columns = Columns.of(model, samples, place.device, _pictures(place), run.config.pixels)
     return relation_accuracy.logits(model, columns.parts())
 

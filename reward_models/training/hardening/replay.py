@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from reward_models.auditing.optimisers import Ends
 from reward_models.training.hardening.config import ENDS, OBJECTS, HardeningConfig
-from spatialsim_env.arrangements.datasets.rollouts import Rollouts, World, pairs
+from spatialsim_env.arrangements.datasets.rollouts import Rollouts, RolloutWorld, pairs
 from spatialsim_env.arrangements.goals import Criterion
 from spatialsim_env.arrangements.negatives import Displaced
 from spatialsim_env.arrangements.scene import NOISE, pad
@@ -62,7 +62,7 @@ def _task(config: HardeningConfig, name: str) -> Discrimination:
 
 
 def _roll_out(episodes: int, rng: np.random.Generator) -> Samples:
-    world = World(WORLD)
+    world = RolloutWorld(WORLD)
     policies = tuple(world.policy(name) for name in ("random", "expert"))
     rollouts = Rollouts(world, policies, int(rng.integers(2**31)), per_shard=episodes)
     return pairs(rollouts.shard("train", 0)[0])[0]

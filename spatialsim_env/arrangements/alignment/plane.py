@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     tolerance: tuple[float, float, float]  # position (units), orientation (rad), size (units)
 
 
-class Fit(NamedTuple):
+class PlaneFit(NamedTuple):
     """A similarity s R x + t and the distance that it leaves."""
 
     scale: float
@@ -54,7 +54,7 @@ class Fit(NamedTuple):
     distance: float
 
 
-class Similarity(NamedTuple):
+class FittedSimilarity(NamedTuple):
     """A similarity about the barycentres, and what its residuals of position are multiplied by."""
 
     scale: float
@@ -95,9 +95,9 @@ def fit(a: Any, g: Any, matching: Any, rule: Any, residuals: Any, scratch: Any) 
         log_scale, theta = _refine(e.size_evidence / e.weight, start, e)
         scale = np.exp(log_scale)
     z = scale * phase(theta)
-    worst = _residuals(a, g, matching, rule, e, Similarity(scale, theta, z, factor), residuals)
+    worst = _residuals(a, g, matching, rule, e, FittedSimilarity(scale, theta, z, factor), residuals)
     shift = e.mean_a - z * e.mean_g
-    return Fit(scale, theta, shift.real, shift.imag, worst)
+    return PlaneFit(scale, theta, shift.real, shift.imag, worst)
 
 
 @_inlined

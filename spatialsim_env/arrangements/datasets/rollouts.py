@@ -44,7 +44,7 @@ EPISODES = "episodes"  # key of the settings: how many
 _MOST_SEED = 2**62
 
 
-class Policy(Protocol):
+class RolloutPolicy(Protocol):
     """Policy of rollouts: maps goals to actions."""
 
     @property
@@ -75,7 +75,7 @@ class Random:
 
 
 @dataclass(frozen=True)
-class World:
+class RolloutWorld:
     """Environment of rollouts, as its id and options.
 
     Raises:
@@ -118,7 +118,7 @@ class World:
         entries |= {name: list(own) for name, (own, usual) in goals.items() if own != usual}
         return json.loads(json.dumps(entries))
 
-    def policy(self, name: str) -> Policy:
+    def policy(self, name: str) -> RolloutPolicy:
         """ "random" or "expert".
 
         Raises:
@@ -143,7 +143,9 @@ class Played:
     seed: NDArray[np.int64]  # (B,) of the episode
 
 
-def play(world: World, policies: Sequence[Policy], seeds: NDArray[np.int64], rng: np.random.Generator) -> Played:
+def play(
+    world: RolloutWorld, policies: Sequence[RolloutPolicy], seeds: NDArray[np.int64], rng: np.random.Generator
+) -> Played:
     """Episodes that begin as the environment's do with ``reset(seed=seed)``, side by side; the policies take turns.
 
     Args:
@@ -206,8 +208,8 @@ def _balance(label: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.i
 class Rollouts:
     """Arguments of a set of rollouts; equal ones give equal bytes."""
 
-    world: World
-    policies: tuple[Policy, ...]  # they take turns, episode by episode
+    world: RolloutWorld
+    policies: tuple[RolloutPolicy, ...]  # they take turns, episode by episode
     seed: int = 0
     balanced: bool = False  # as many pairs of one label as of the other, in each shard
     per_shard: int = 1_000  # episodes

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import boxes
-from spatialsim_env.relations.scene import Floats, SceneError
+from spatialsim_env.relations.scene import Floats, RoomError
 
 DENSITY = 300.0  # kg/m^3, of furniture and filled boxes
 FRICTION = 0.8
@@ -37,12 +37,12 @@ def settle(
 
     Raises:
         ImportError: mujoco is not installed; the message says how to get it.
-        SceneError: arrays that are not scenes; solids that penetrate each other or the floor, which names the row.
+        RoomError: arrays that are not scenes; solids that penetrate each other or the floor, which names the row.
     """
     scene.validate(scenes)
     flies = np.asarray(flies, bool)
     if flies.shape != (len(scenes), 2):
-        raise SceneError(f"flies has shape {flies.shape}; accepted is {(len(scenes), 2)}")
+        raise RoomError(f"flies has shape {flies.shape}; accepted is {(len(scenes), 2)}")
     refuse_penetration(scenes)
     mujoco = import_mujoco()
     out, still = np.array(scenes, np.float64), np.ones(len(scenes), bool)
@@ -69,11 +69,11 @@ def refuse_penetration(scenes: Floats) -> None:
     """Refuse scenes whose solids penetrate each other or the floor.
 
     Raises:
-        SceneError: it names the first such scene and says how many there are.
+        RoomError: it names the first such scene and says how many there are.
     """
     bad = penetrating(scenes)
     if bad.any():
-        raise SceneError(
+        raise RoomError(
             f"scene {int(bad.argmax())} of {len(bad)} has objects that penetrate each other or the floor by more than "
             f"{DEEPEST} m ({int(bad.sum())} such scenes)"
         )

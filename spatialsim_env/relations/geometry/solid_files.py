@@ -30,7 +30,7 @@ def boxes(objects: scene.Floats) -> Boxes:
     """The boxes of a scene (2, 19).
 
     Raises:
-        scene.SceneError: not a scene.
+        scene.RoomError: not a scene.
     """
     scene.validate(np.asarray(objects)[None])
     objects = np.asarray(objects, np.float64)
@@ -47,7 +47,7 @@ def mesh(objects: scene.Floats) -> Any:
 
     Raises:
         ImportError: trimesh is missing.
-        scene.SceneError: not a scene.
+        scene.RoomError: not a scene.
     """
     trimesh = import_trimesh()
     parts_of_both = boxes(objects)
@@ -80,7 +80,7 @@ def write_obj(objects: scene.Floats, path: str | os.PathLike[str]) -> None:
 
     Raises:
         ImportError: trimesh is missing.
-        scene.SceneError: not a scene.
+        scene.RoomError: not a scene.
     """
     text = mesh(objects).export(file_type="obj", include_texture=False)
     with replace_file(path) as temporary:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spatialsim_env.relations import scene
-from spatialsim_env.relations.scene import Floats, SceneError
+from spatialsim_env.relations.scene import Floats, RoomError
 
 WIDTH, HEIGHT = 1280, 720  # pixels
 FOCAL = WIDTH * 35 / 36  # pixels: 54.4 degrees across, 32.3 degrees down
@@ -52,11 +52,11 @@ def place_observers(points: Floats, directions: Floats, filled: ArrayLike) -> ND
     from the picture's middle than the share ``filled`` (n, views) of its half width and height.
 
     Raises:
-        SceneError: directions straight down or up, shares outside 0 to 1.
+        RoomError: directions straight down or up, shares outside 0 to 1.
     """
     filled = np.asarray(filled, np.float64)
     if not ((filled > 0) & (filled <= 1)).all():
-        raise SceneError("filled has shares of the picture outside 0 to 1; accepted is above 0 and at most 1")
+        raise RoomError("filled has shares of the picture outside 0 to 1; accepted is above 0 and at most 1")
     azimuth, elevation = directions[..., 0], directions[..., 1]
     flat = np.cos(elevation)
     back = np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)], axis=-1)
@@ -72,12 +72,12 @@ def pixels(points: Floats, observers: Floats) -> NDArray[np.float64]:
     """Project points (..., k, 3) of the world into the pictures of observers (..., 9): (..., k, 2), right and down.
 
     Raises:
-        SceneError: a point is not before the observer.
+        RoomError: a point is not before the observer.
     """
     offsets = points - observers[..., None, scene.EYE]
     x, y, z = np.moveaxis(np.einsum("...ji,...kj->...ki", scene.eye_rotation(observers), offsets), -1, 0)
     if (z >= 0).any():
-        raise SceneError(f"{int((z >= 0).sum())} points are beside or behind their observer; those before it are seen")
+        raise RoomError(f"{int((z >= 0).sum())} points are beside or behind their observer; those before it are seen")
     return np.stack([WIDTH / 2 - FOCAL * x / z, HEIGHT / 2 + FOCAL * y / z], axis=-1)
 
 
@@ -88,7 +88,7 @@ def boxes(scenes: Floats, observers: Floats) -> NDArray[np.float64]:
     solid has the same box. Boxes are not cut at the picture's edge.
 
     Raises:
-        SceneError: an object is not wholly before its observer.
+        RoomError: an object is not wholly before its observer.
     """
     corners = scene.corners(scenes)
     seen = pixels(corners.reshape(*corners.shape[:-3], 16, 3), observers).reshape(*corners.shape[:-1], 2)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import settling, views
 from spatialsim_env.relations.pairs import categories, proposals
-from spatialsim_env.relations.pairs.pairs import Demands, Pairs, contrast, is_positive
+from spatialsim_env.relations.pairs.pairs import ContrastivePairs, Demands, contrast, is_positive
 from spatialsim_env.relations.pairs.scene_sets import SceneSet, join
-from spatialsim_env.relations.scene import Floats, SceneError
+from spatialsim_env.relations.scene import Floats, RoomError
 from spatialsim_env.relations.vocabulary import INDEX, OBSERVER, frame
 
 BLOCK = 1024  # proposals at a time
@@ -26,7 +26,7 @@ PATIENT = 20  # rounds in which pairs that no view shows well are drawn again
 
 
 @dataclass
-class Counts:
+class ProposalCounts:
     """Counts of proposals by their outcome."""
 
     proposed: int = 0
@@ -52,11 +52,11 @@ class Order:
         return frame(self.predicate) == OBSERVER
 
 
-def fill(order: Order, slots: NDArray[np.int64], rng: np.random.Generator, counts: Counts) -> SceneSet:
+def fill(order: Order, slots: NDArray[np.int64], rng: np.random.Generator, counts: ProposalCounts) -> SceneSet:
     """A pair for each slot (n, 3): subject, object and split, each an index.
 
     Raises:
-        SceneError: a slot that stays empty; it names the triple.
+        RoomError: a slot that stays empty; it names the triple.
     """
     filled: list[SceneSet] = []
     rows: list[NDArray[np.int64]] = []
@@ -72,7 +72,7 @@ def fill(order: Order, slots: NDArray[np.int64], rng: np.random.Generator, count
         empty = np.setdiff1d(empty, settled, assume_unique=True)
     if len(empty):
         subject, object_, _ = slots[empty[0]]
-        raise SceneError(
+        raise RoomError(
             f"no pair was found for {categories.NAMES[subject]!r} {order.predicate!r} {categories.NAMES[object_]!r} in "
             f"{ROUNDS} rounds ({len(empty)} such); accepted are demands that it can satisfy: {order.demands}"
         )
@@ -85,7 +85,7 @@ def _attempt(
     asked: NDArray[np.int64],
     picky: bool,
     rng: np.random.Generator,
-    counts: Counts,
+    counts: ProposalCounts,
 ) -> tuple[NDArray[np.int64], SceneSet]:
     """One proposal for each row of slots (m, 3), at most one pair for each number in ``asked`` (m,): numbers, pairs."""
     predicate, demands = order.predicate, order.demands
@@ -140,7 +140,7 @@ def _looking(directions: Floats) -> NDArray[np.float64]:
 
 
 def _settle(
-    order: Order, scenes: Floats, flies: NDArray[np.bool_], looking: Floats, counts: Counts
+    order: Order, scenes: Floats, flies: NDArray[np.bool_], looking: Floats, counts: ProposalCounts
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The scenes (k, 2, 19) at rest that are still positives, and their rows."""
     sunk = settling.penetrating(scenes)
@@ -155,7 +155,7 @@ def _settle(
 
 
 def _observers(
-    order: Order, pairs: Pairs, directions: Floats, liked: NDArray[np.int64], rng: np.random.Generator
+    order: Order, pairs: ContrastivePairs, directions: Floats, liked: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Observers (n, views, 9) that see both members whole, which views they are, and the least visible share.
 

@@ -31,7 +31,7 @@ import spatialsim_env
 from spatialsim_env.files import replace_file, sha256
 from spatialsim_env.relations.geometry import views
 from spatialsim_env.relations.pairs import categories, scene_sets
-from spatialsim_env.relations.pairs.filling import Counts, Order, fill
+from spatialsim_env.relations.pairs.filling import Order, ProposalCounts, fill
 from spatialsim_env.relations.pairs.pairs import Demands
 from spatialsim_env.relations.pairs.scene_sets import SceneSet
 from spatialsim_env.relations.rel3d import published, subsets
@@ -47,7 +47,7 @@ SCENES, MANIFEST, PARTS, PICTURES = "scenes.npz", "manifest.json", "parts", "pic
 
 
 @dataclass(frozen=True)
-class Settings:
+class PairSettings:
     """All that decides what is made."""
 
     pairs: int
@@ -107,7 +107,7 @@ def generate(
     Raises:
         ValueError: settings outside what is accepted.
         RelationDataError: the folder holds another set.
-        SceneError: demands that some triple cannot satisfy.
+        RoomError: demands that some triple cannot satisfy.
         ImportError, rendering.RenderingError: mujoco or its OpenGL is missing where it is needed.
     """
     folder = Path(folder)
@@ -117,7 +117,7 @@ def generate(
     unknown = [name for name in weights if name not in INDEX]
     if unknown:
         raise ValueError(f"predicate is {unknown[0]!r}; accepted are {', '.join(PREDICATES)}")
-    settings = Settings(
+    settings = PairSettings(
         int(pairs), int(seed), int(views), margin, settle, tuple(float(weights.get(p, 0)) for p in PREDICATES)
     )
     text = {
@@ -168,7 +168,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _make(
     folder: Path,
-    settings: Settings,
+    settings: PairSettings,
     text: dict[str, Any],
     jobs: int,
     halves: bool,
@@ -210,7 +210,7 @@ class Shard:
     slots: NDArray[np.int64]  # (n, 3): subject, object, split
 
 
-def shards(settings: Settings) -> Iterator[Shard]:
+def shards(settings: PairSettings) -> Iterator[Shard]:
     """All shards, predicate by predicate."""
     weights = np.array(settings.weights)
     numbers = _apportion(settings.pairs, weights / weights.sum())
@@ -244,7 +244,7 @@ def _slots(predicate: str, number: int, rng: np.random.Generator) -> NDArray[np.
     return rng.permutation(np.concatenate(out))
 
 
-def _run(tasks: list[tuple[Settings, Shard, Path]], jobs: int) -> Iterator[None]:
+def _run(tasks: list[tuple[PairSettings, Shard, Path]], jobs: int) -> Iterator[None]:
     """Make the shards; yields after each."""
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
@@ -258,10 +258,10 @@ def _run(tasks: list[tuple[Settings, Shard, Path]], jobs: int) -> Iterator[None]
             yield
 
 
-def _shard(settings: Settings, shard: Shard, path: Path) -> None:
+def _shard(settings: PairSettings, shard: Shard, path: Path) -> None:
     """Make a shard and write it; the counts beside it come last and tell that it is whole."""
     rng = np.random.default_rng([settings.seed, 1, INDEX[shard.predicate], shard.index])
-    counts = Counts()
+    counts = ProposalCounts()
     order = Order(shard.predicate, settings.views, Demands(margin=settings.margin), settings.settle)
     made = fill(order, shard.slots, rng, counts)
     scene_sets.save(made, path)

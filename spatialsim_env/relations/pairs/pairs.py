@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import boxes
 from spatialsim_env.relations.predicates import predicates
-from spatialsim_env.relations.scene import OBJECT, ROOM, SUBJECT, Floats, SceneError
+from spatialsim_env.relations.scene import OBJECT, ROOM, SUBJECT, Floats, RoomError
 from spatialsim_env.relations.vocabulary import DIRECTIONAL, INDEX, OBSERVER, PREDICATES, frame, relative
 
 Array = NDArray[np.float64]
@@ -54,11 +54,11 @@ class Demands:
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1:
-            raise SceneError(f"margin is {self.margin}; accepted is more than 0 and less than 1")
+            raise RoomError(f"margin is {self.margin}; accepted is more than 0 and less than 1")
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class ContrastivePairs:
     """Columns over n pairs."""
 
     holds: Array  # (n, 2, 19), scenes in which the predicate holds
@@ -74,8 +74,8 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.mover)
 
-    def __getitem__(self, rows: NDArray[np.int64] | slice) -> Pairs:
-        return Pairs(*(getattr(self, field.name)[rows] for field in fields(self)))
+    def __getitem__(self, rows: NDArray[np.int64] | slice) -> ContrastivePairs:
+        return ContrastivePairs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def _relate() -> dict[str, tuple[str, ...]]:
@@ -204,7 +204,7 @@ def contrast(
     observers: Floats,
     demands: Demands,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.int64], Pairs]:
+) -> tuple[NDArray[np.int64], ContrastivePairs]:
     """A pair for each of the positive scenes (n, 2, 19) that has one: rows (k,), and their pairs.
 
     All twelve movements (object, axis) are looked at. One of those that satisfy everything is drawn, with equal
@@ -230,7 +230,7 @@ def contrast(
     margins = [
         margin(predicate, x, observers[rows], worst) for x, worst in ((scenes[rows], "least"), (after[chosen], "most"))
     ]
-    result = Pairs(
+    result = ContrastivePairs(
         np.array(scenes[rows]), after[chosen], mover[chosen], axis[chosen], amount[chosen], flip[chosen],
         np.stack(margins, axis=-1), changed[chosen], held[chosen],
     )  # fmt: skip

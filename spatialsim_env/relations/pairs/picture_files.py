@@ -44,7 +44,7 @@ def render(pairs: SceneSet, folder: str | os.PathLike[str], size: tuple[int, int
     Raises:
         ImportError: mujoco or pillow is missing.
         rendering.RenderingError: there is no OpenGL without a screen.
-        SceneError: a size that is not 16 to 9.
+        RoomError: a size that is not 16 to 9.
         RelationDataError: the folder holds a picture of another size.
     """
     numbers = np.arange(len(pairs))

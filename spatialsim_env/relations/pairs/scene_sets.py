@@ -20,7 +20,7 @@ from spatialsim_env.relations import scene, vocabulary
 from spatialsim_env.relations.geometry import cameras, views
 from spatialsim_env.relations.pairs import categories
 from spatialsim_env.relations.rel3d import records, vectors
-from spatialsim_env.relations.rel3d.published import SPLITS, Samples, Split
+from spatialsim_env.relations.rel3d.published import SPLITS, RelationSamples, Split
 from spatialsim_env.relations.rel3d.records import RelationDataError
 
 STATES = records.STATES[:2]
@@ -94,7 +94,7 @@ def sample_rows(pairs: SceneSet) -> tuple[NDArray[np.int64], NDArray[np.int64], 
     return pair, view, pairs.first[pair] ^ place
 
 
-def samples(pairs: SceneSet, numbers: NDArray[np.int64] | None = None) -> Samples:
+def samples(pairs: SceneSet, numbers: NDArray[np.int64] | None = None) -> RelationSamples:
     """The samples of pairs in the published form; ``numbers`` (n,) are the pairs' numbers, by default their places."""
     numbers = np.arange(len(pairs)) if numbers is None else numbers
     pair, view, member = sample_rows(pairs)
@@ -116,7 +116,7 @@ def samples(pairs: SceneSet, numbers: NDArray[np.int64] | None = None) -> Sample
         "held": pairs.held[pair] & (member == 1),
         "visible": pairs.visible[pair, view],
     }
-    return Samples(
+    return RelationSamples(
         predicate=pairs.predicate[pair],
         subject=pairs.subject[pair],
         object=pairs.object[pair],

@@ -16,7 +16,7 @@ from spatialsim_env.relations.scene import (
     N_OBSERVER,
     OBJECT,
     SUBJECT,
-    SceneError,
+    RoomError,
     away,
     kind,
     rotation,
@@ -34,16 +34,16 @@ class Facts:
     """Measurements of scenes (B, 2, 19), subject S and object O, that observers (B, 9) may look at.
 
     Raises:
-        SceneError: other shapes; a measurement that needs observers, without them.
+        RoomError: other shapes; a measurement that needs observers, without them.
     """
 
     def __init__(self, scenes: ArrayLike, observers: ArrayLike | None = None) -> None:
         self.scenes = np.asarray(scenes, np.float64)
         if self.scenes.ndim != 3 or self.scenes.shape[1:] != (2, N_FEATURES):
-            raise SceneError(f"scenes have shape {self.scenes.shape}; accepted is (B, 2, {N_FEATURES})")
+            raise RoomError(f"scenes have shape {self.scenes.shape}; accepted is (B, 2, {N_FEATURES})")
         self.observers = None if observers is None else np.asarray(observers, np.float64)
         if self.observers is not None and self.observers.shape != (len(self.scenes), N_OBSERVER):
-            raise SceneError(f"observers have shape {self.observers.shape}; accepted is {len(self.scenes), N_OBSERVER}")
+            raise RoomError(f"observers have shape {self.observers.shape}; accepted is {len(self.scenes), N_OBSERVER}")
         self.subject, self.object = self.scenes[:, SUBJECT], self.scenes[:, OBJECT]
 
     @cached_property
@@ -110,7 +110,7 @@ class Facts:
     def seen_offset(self) -> Array:
         """The same along the observer's right and away on the floor, (B, 2)."""
         if self.observers is None:
-            raise SceneError("a predicate (wrt you) was asked without observers; accepted are observers (B, 9)")
+            raise RoomError("a predicate (wrt you) was asked without observers; accepted are observers (B, 9)")
         x, y = self.offset[:, 0], self.offset[:, 1]
         far = away(self.observers)
         return np.stack([x * far[:, 1] - y * far[:, 0], x * far[:, 0] + y * far[:, 1]], axis=-1)

@@ -31,7 +31,7 @@ class Predicate:
         """Signed margins (B,) of scenes (B, 2, 19) seen by observers (B, 9); positive where the predicate holds.
 
         Raises:
-            SceneError: other shapes; no observers for a predicate (wrt you).
+            RoomError: other shapes; no observers for a predicate (wrt you).
         """
         return self.rule(Facts(scenes, observers))
 
@@ -43,7 +43,7 @@ def margins(scenes: ArrayLike, observers: ArrayLike | None = None, names: Sequen
     """Signed margins (B, P) of the named predicates, all 30 by default, in the order of the names.
 
     Raises:
-        SceneError: other shapes; no observers for a predicate (wrt you).
+        RoomError: other shapes; no observers for a predicate (wrt you).
         ValueError: a name that is none of the 30.
     """
     names = PREDICATES if names is None else names
@@ -61,7 +61,7 @@ def margin_of(which: ArrayLike, scenes: ArrayLike, observers: ArrayLike | None =
     """Signed margins (B,), of each scene for a predicate of its own: ``which`` (B,) are indices in PREDICATES.
 
     Raises:
-        SceneError: other shapes; no observers for a predicate (wrt you).
+        RoomError: other shapes; no observers for a predicate (wrt you).
         ValueError: an index outside the 30.
     """
     facts, which = Facts(scenes, observers), np.asarray(which)

@@ -41,7 +41,7 @@ class RelationDataWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class RelationSamples:
     """Columns over N samples."""
 
     predicate: NDArray[np.int64]  # (N,), index in the file's predicates
@@ -77,7 +77,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.predicate)
 
-    def __getitem__(self, rows: Any) -> Samples:
+    def __getitem__(self, rows: Any) -> RelationSamples:
         """The samples of these rows (a slice, indices or a mask). Pairs keep their numbers, cut apart or not."""
         index = np.arange(len(self))[rows].reshape(-1)
         changed: dict[str, Any] = {}
@@ -111,9 +111,9 @@ class Samples:
 class Split:
     """A file: samples to train, choose and test on, and the names behind their class indices."""
 
-    train: Samples
-    valid: Samples
-    test: Samples
+    train: RelationSamples
+    valid: RelationSamples
+    test: RelationSamples
     predicates: tuple[str, ...]
     objects: tuple[str, ...]
     name: str
@@ -125,7 +125,7 @@ class Split:
         return {name: tuple(int(column[i]) for column in table) for i, name in enumerate(self.predicates)}
 
 
-def concatenate(parts: Sequence[Samples]) -> Samples:
+def concatenate(parts: Sequence[RelationSamples]) -> RelationSamples:
     """Samples one after the other; pairs of different parts get different numbers. Extras must be the same.
 
     Raises:
@@ -136,7 +136,7 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
     offsets = np.cumsum([0, *(part.pair.max(initial=-1) + 1 for part in parts)])
     pair = [np.where(part.pair < 0, -1, part.pair + offset) for part, offset in zip(parts, offsets, strict=False)]
     joined: dict[str, Any] = {"pair": np.concatenate(pair), "problems": {}}
-    for column in fields(Samples):
+    for column in fields(RelationSamples):
         values = [getattr(part, column.name) for part in parts]
         if column.name in joined:
             continue
@@ -144,7 +144,7 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
             joined[column.name] = {name: np.concatenate([value[name] for value in values]) for name in values[0]}
         else:
             joined[column.name] = sum(values, ()) if isinstance(values[0], tuple) else np.concatenate(values)
-    return Samples(**joined)
+    return RelationSamples(**joined)
 
 
 def load(
@@ -225,7 +225,7 @@ def _names(data: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
 
 def _samples(
     raw: list[Any], split: str, predicates: Sequence[str], objects: Sequence[str], pictures: _Pictures | None
-) -> tuple[Samples, list[Problem]]:
+) -> tuple[RelationSamples, list[Problem]]:
     predicate_index = {name: index for index, name in enumerate(predicates)}
     object_index = {name: index for index, name in enumerate(objects)}
     read: list[records.Record] = []
@@ -250,12 +250,12 @@ def _samples(
     return replace(samples, problems=records.count_problems(problems)), problems
 
 
-def _columns(read: list[records.Record], extras: Iterable[str]) -> tuple[Samples, list[tuple[int, str, str]]]:
+def _columns(read: list[records.Record], extras: Iterable[str]) -> tuple[RelationSamples, list[tuple[int, str, str]]]:
     predicate, subject, other, label, boxes, sizes, vectors, rgb, depth, cameras, extra, _ = (
         zip(*read, strict=True) if read else [()] * len(records.Record._fields)
     )
     pair, odd = records.pairs(rgb, (predicate, subject, other), label)
-    samples = Samples(
+    samples = RelationSamples(
         predicate=np.array(predicate, np.int64),
         subject=np.array(subject, np.int64),
         object=np.array(other, np.int64),
@@ -336,7 +336,7 @@ def _dump(record: dict[str, Any]) -> str:
         raise RelationDataError(f"{record['rgb']!r} cannot be written as JSON: {error}") from None
 
 
-def _check_written(samples: Samples, split: Split, name: str) -> None:
+def _check_written(samples: RelationSamples, split: Split, name: str) -> None:
     for column, names in (("predicate", split.predicates), ("subject", split.objects), ("object", split.objects)):
         values = getattr(samples, column)
         if len(values) and not (values.min() >= 0 and values.max() < len(names)):
@@ -355,7 +355,7 @@ def _partners(pair: NDArray[np.int64]) -> NDArray[np.int64]:
     return out
 
 
-def _records(samples: Samples, predicates: Sequence[str], objects: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _records(samples: RelationSamples, predicates: Sequence[str], objects: Sequence[str]) -> Iterator[dict[str, Any]]:
     extra = {key: column.tolist() for key, column in samples.extra.items()}
     vectors = {key: column.tolist() for key, column in samples.vectors.items()}
     sizes = samples.picture_size.tolist()
@@ -388,6 +388,6 @@ def balanced_weights(counts: Any) -> NDArray[np.float64]:
     return inverse / inverse[counts > 0].mean() if (counts > 0).any() else inverse
 
 
-def loss_weights(samples: Samples, n_predicates: int) -> NDArray[np.float64]:
+def loss_weights(samples: RelationSamples, n_predicates: int) -> NDArray[np.float64]:
     """Weight (P,) of each predicate in the loss, as published: the mean over the predicates that occur is 1."""
     return balanced_weights(np.bincount(samples.predicate, minlength=n_predicates))

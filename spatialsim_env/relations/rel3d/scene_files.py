@@ -26,7 +26,7 @@ from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import cameras
 from spatialsim_env.relations.geometry.solid_files import ROLES, import_trimesh
 from spatialsim_env.relations.rel3d import vectors
-from spatialsim_env.relations.rel3d.published import Samples
+from spatialsim_env.relations.rel3d.published import RelationSamples
 from spatialsim_env.relations.rel3d.records import STATES, RelationDataError, parse_name
 from spatialsim_env.relations.scene import Floats
 
@@ -94,7 +94,7 @@ class Annotation:
         out = scene.objects(center, turn @ axes, half, [0, 0])
         try:
             scene.validate(out[None])
-        except scene.SceneError as error:
+        except scene.RoomError as error:
             raise RelationDataError(f"{self.name}, {state}: {error}") from None
         return out
 
@@ -259,7 +259,7 @@ def _shears(transforms: Floats) -> bool:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ScenePicture:
     """An entry of ``full.json``: what its picture's name tells, and the entry itself."""
 
     split: str  # the list that it is in
@@ -269,7 +269,7 @@ class Picture:
     record: Mapping[str, Any]  # verbatim
 
 
-def read_full(path: str | os.PathLike[str]) -> tuple[list[Picture], list[RowProblem]]:
+def read_full(path: str | os.PathLike[str]) -> tuple[list[ScenePicture], list[RowProblem]]:
     """Pictures of ``full.json``: an object of lists (such as train, test) of entries with ``rgb``; and what is none.
 
     Raises:
@@ -279,7 +279,7 @@ def read_full(path: str | os.PathLike[str]) -> tuple[list[Picture], list[RowProb
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}; {SOURCE}")
-    pictures: list[Picture] = []
+    pictures: list[ScenePicture] = []
     problems: list[RowProblem] = []
     for split, entries in _json(path.read_bytes(), str(path)).items():
         if type(entries) is not list:
@@ -290,7 +290,7 @@ def read_full(path: str | os.PathLike[str]) -> tuple[list[Picture], list[RowProb
             if parts is None:
                 problems.append(RowProblem(f"{path.name} {split}", row, f"no picture's name in rgb: {rgb!r}"))
             else:
-                pictures.append(Picture(split, *parts, record=entry))
+                pictures.append(ScenePicture(split, *parts, record=entry))
     return pictures, problems
 
 
@@ -311,7 +311,7 @@ def _mesh(thing: Thing, shapes: str | os.PathLike[str]) -> Any:
     return import_trimesh().load_mesh(path, process=False)
 
 
-def scenes_of(samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def scenes_of(samples: RelationSamples) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Scenes (M, 2, 19) of blocks, observers (M, 9) and rows (M,) of the samples whose cameras and sizes are known.
 
     Boxes are those of ``aligned_absolute``: of the published files, they have the size of the mesh's box and lie

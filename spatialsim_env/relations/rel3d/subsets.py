@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spatialsim_env.relations.rel3d.published import Samples, Split, concatenate
+from spatialsim_env.relations.rel3d.published import RelationSamples, Split, concatenate
 
 Rows = NDArray[np.int64]
 
@@ -25,7 +25,7 @@ Rows = NDArray[np.int64]
 class _Pool:
     """Samples to draw from, and per predicate its groups with both labels in a random order, as rows."""
 
-    samples: Samples
+    samples: RelationSamples
     groups: list[list[Rows]]
 
 
@@ -120,7 +120,7 @@ def _split(split: Split, pool: _Pool, kind: str, shares: tuple[float, float], tr
     return replace(split, train=train_part, valid=valid_part, name=name, problems=())
 
 
-def _of(samples: Samples, rows: Rows) -> Samples:
+def _of(samples: RelationSamples, rows: Rows) -> RelationSamples:
     """These rows; those whose partner is not among them have no pair."""
     some = samples[rows]
     numbers, place, count = np.unique(some.pair, return_inverse=True, return_counts=True)

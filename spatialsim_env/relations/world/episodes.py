@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from spatialsim_env.core.world import NOTHING, Given
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.predicates import predicates
-from spatialsim_env.relations.scene import CENTER, FLOOR, HALF, HEIGHT, INNER, KIND_NAMES, WALL, SceneError
+from spatialsim_env.relations.scene import CENTER, FLOOR, HALF, HEIGHT, INNER, KIND_NAMES, WALL, RoomError
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 from spatialsim_env.relations.world import goals
 from spatialsim_env.relations.world.casts import AWAY, CLOSE, HALVES, WITHIN, Cast, Range, cast
@@ -68,7 +68,7 @@ class RelationEpisodes:
             given: goals (B, 77).
 
         Raises:
-            SceneError: a goal is given that requires nothing.
+            RoomError: a goal is given that requires nothing.
             RuntimeError: every scene that a block offers begins achieved, or all predicates hold in a given one.
         """
         numbers = np.ascontiguousarray(blocks, np.float64).view(BLOCK)[:, 0]
@@ -81,7 +81,7 @@ class RelationEpisodes:
         if given.desired is not None:
             required = goals.required(given.desired)
             if not required.any(axis=1).all():
-                raise SceneError("a given goal requires nothing; accepted are goals that require a predicate")
+                raise RoomError("a given goal requires nothing; accepted are goals that require a predicate")
             which = required.argmax(axis=1)
         if given.achieved is None:
             scenes, observers = self._scenes(which, numbers["scenes"])

@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spatialsim_env.relations.predicates import predicates
-from spatialsim_env.relations.scene import CENTER, EYE, FRONT, HALF, N_FEATURES, N_OBSERVER, ROOM, UP, SceneError
+from spatialsim_env.relations.scene import (
+    CENTER,
+    EYE,
+    FRONT,
+    HALF,
+    N_FEATURES,
+    N_OBSERVER,
+    ROOM,
+    UP,
+    RoomError,
+)
 from spatialsim_env.relations.vocabulary import PREDICATES
 
 N_SCENE = 2 * N_FEATURES
@@ -70,11 +80,11 @@ def as_batch(goals: ArrayLike, name: str = "goals") -> tuple[NDArray[Any], bool]
     """Goals (B, 77) of one goal (77,) or a batch of them, and whether they were a batch.
 
     Raises:
-        SceneError: another shape.
+        RoomError: another shape.
     """
     array = np.asarray(goals)
     if array.ndim not in (1, 2) or array.shape[-1] != N_GOAL or array.dtype.kind not in "fiu":
-        raise SceneError(f"{name} has shape {array.shape} of {array.dtype}; accepted are ({N_GOAL},) and (B, {N_GOAL})")
+        raise RoomError(f"{name} has shape {array.shape} of {array.dtype}; accepted are ({N_GOAL},) and (B, {N_GOAL})")
     return (array, True) if array.ndim == 2 else (array[None], False)
 
 

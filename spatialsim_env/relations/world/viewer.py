@@ -162,7 +162,7 @@ class RelationViewer(Screen):
             The frame, uint8 (height, width, 3), for ``rgb_array``; None for ``human``.
 
         Raises:
-            SceneError: what is not a scene; ImportError: pygame-ce is not installed; RuntimeError: there is no display.
+            RoomError: what is not a scene; ImportError: pygame-ce is not installed; RuntimeError: there is no display.
         """
         return self._shown(lambda: self._frame(now, observer, goal, distance, step))
 

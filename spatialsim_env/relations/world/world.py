@@ -15,7 +15,7 @@ from spatialsim_env.core.judges import Array, Pairs
 from spatialsim_env.core.world import Observation, World
 from spatialsim_env.registry import RELATIONS
 from spatialsim_env.relations import scene
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.scene import RoomError
 from spatialsim_env.relations.vocabulary import PREDICATES
 from spatialsim_env.relations.world import goals
 from spatialsim_env.relations.world.dynamics import RelationDynamics
@@ -49,7 +49,7 @@ class RelationGoals:
         """Goals (B, 77) of one goal (77,) or a batch of them, and whether they were a batch.
 
         Raises:
-            SceneError: another shape.
+            RoomError: another shape.
         """
         return goals.as_batch(goals_, name)
 
@@ -57,12 +57,12 @@ class RelationGoals:
         """Refuse unequal numbers of goals, numbers that are not finite, and what is achieved by no scene.
 
         Raises:
-            SceneError: they are.
+            RoomError: they are.
         """
         if achieved.shape != desired.shape:
-            raise SceneError(f"achieved_goal holds {len(achieved)} goals and desired_goal {len(desired)}")
+            raise RoomError(f"achieved_goal holds {len(achieved)} goals and desired_goal {len(desired)}")
         if not (np.isfinite(achieved).all() and np.isfinite(desired).all()):
-            raise SceneError("achieved_goal or desired_goal holds numbers that are not finite")
+            raise RoomError("achieved_goal or desired_goal holds numbers that are not finite")
         scene.validate(*goals.state(achieved))
 
     def question(self, achieved: Array, desired: Array) -> Pairs:

@@ -12,7 +12,7 @@ from reward_models.agents.configs import DISCRIMINATION, IDENTIFICATION, AgentCo
 from reward_models.agents.policies import ExpertPolicy
 from reward_models.agents.training import train
 from spatialsim_env.arrangements.datasets import shards
-from spatialsim_env.arrangements.datasets.rollouts import Rollouts, World
+from spatialsim_env.arrangements.datasets.rollouts import Rollouts, RolloutWorld
 from spatialsim_env.arrangements.dynamics import MODES
 
 CONFIG = AgentConfig(
@@ -63,7 +63,7 @@ def test_its_name_is_that_of_its_weights(folder, tmp_path):
 )
 def test_other_worlds_are_refused(folder, options, message):
     with pytest.raises(ValueError, match=rf"the agent small@[0-9a-f]+ {message} "):
-        AgentPolicy(folder).check(World(options))
+        AgentPolicy(folder).check(RolloutWorld(options))
 
 
 def test_no_agent(tmp_path):

@@ -11,14 +11,14 @@ import torch
 from typer.testing import CliRunner
 
 from reward_models.agents.agent_policy import AgentPolicy, world_of
-from reward_models.agents.cloning import SHARES, Mixture, clone, demonstrations
+from reward_models.agents.cloning import SHARES, PolicyMixture, clone, demonstrations
 from reward_models.agents.configs import AgentConfig, by_name
 from reward_models.agents.evaluation import evaluate
 from reward_models.agents.policies import ExpertPolicy
 from reward_models.agents.run import read_record
 from reward_models.agents.training import learning_curve, load_agent, train
 from reward_models.cli.main import app
-from spatialsim_env.arrangements.datasets.rollouts import World
+from spatialsim_env.arrangements.datasets.rollouts import RolloutWorld
 from spatialsim_env.arrangements.scene import as_batch
 
 N3 = by_name("discrim_n3")
@@ -94,11 +94,11 @@ def test_some_of_the_states_are_off_the_experts_path():
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_a_mixture_acts_at_random_as_often_as_it_says(share):
-    world = World({"n_objects": 3, "max_turn": 0})
+    world = RolloutWorld({"n_objects": 3, "max_turn": 0})
     world_, rng = world.world, np.random.default_rng(0)
     begun = world_.episodes.begin(rng.random((2000, world_.episodes.n_uniform), np.float32))
     expert = world.policy("expert")
-    actions = Mixture(expert, world.policy("random"), share)(begun.achieved, begun.desired, rng)
+    actions = PolicyMixture(expert, world.policy("random"), share)(begun.achieved, begun.desired, rng)
     strayed = (actions != expert(begun.achieved, begun.desired)).any(axis=1).mean()
     assert strayed == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 2000))
 

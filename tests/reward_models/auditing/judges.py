@@ -6,8 +6,8 @@ import numpy as np
 
 from reward_models.auditing.arrangements import ArrangementAudit
 from reward_models.judges.judge import of
-from reward_models.judges.scenes import Pairs
 from spatialsim_env.arrangements.scene import POSITION, SIZE
+from spatialsim_env.core.judges import Pairs
 
 CORNER = np.array([4.0, 4.0])  # where the planted hole is
 HOLE = 4.0  # units, its radius

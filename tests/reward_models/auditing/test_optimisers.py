@@ -9,10 +9,10 @@ from reward_models.auditing.arrangements import begin
 from reward_models.auditing.moves.arrangements import MOVES
 from reward_models.auditing.optimisers import Progress
 from reward_models.judges.learned import LearnedReward, load
-from reward_models.judges.scenes import Pairs
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.goals import Criterion
 from spatialsim_env.arrangements.scene import ARENA, ORIENTATION, POSITION
+from spatialsim_env.core.judges import Pairs
 from tests.reward_models.auditing.judges import CORNER, HOLE, Constant, Hole, NoGradient, Slope, judge_of, largest
 
 STARTS = 12

@@ -325,8 +325,10 @@ def test_build(tmp_path, small, monkeypatch):
 def test_the_hard_suite_on_a_card(monkeypatch):
     """Certified rows before the others, which make the threshold; what was refused has no count."""
 
-    def row(task: str, correct: int | None, certified: bool = False) -> hard_cases.Row:
-        return hard_cases.Row(task, "3-8", "model", certified, correct, 10, "too many" if correct is None else "")
+    def row(task: str, correct: int | None, certified: bool = False) -> hard_cases.HardResult:
+        return hard_cases.HardResult(
+            task, "3-8", "model", certified, correct, 10, "too many" if correct is None else ""
+        )
 
     curve = [row(f"displaced/{d}sigma", 5 if d < 8 else 10) for d in hard_suite.DISPLACEMENTS]
     found = [row("displaced/48sigma", 9, certified=True), *curve, row("abstract", None)]

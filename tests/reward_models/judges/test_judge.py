@@ -6,13 +6,13 @@ import torch
 
 from reward_models.auditing.moves.arrangements import MOVES, slopes_of
 from reward_models.auditing.relations import RelationAudit
-from reward_models.judges.judge import JudgeError, ScoredReward, checked, failures, of
+from reward_models.judges.judge import JudgeError, checked, failures, of
 from reward_models.judges.learned import LearnedReward, load
-from reward_models.judges.scenes import Pairs
 from spatialsim_env import testing
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.tasks import Discrimination
 from spatialsim_env.arrangements.truth import SceneTruth
+from spatialsim_env.core.judges import Pairs
 from spatialsim_env.core.rewards import Dense, Sparse
 from tests.reward_models.auditing.judges import SCENES, Constant, NoGradient, Slope, judge_of, truth
 
@@ -190,7 +190,7 @@ def test_gradients_that_are_none(gradient, check):
 
 def test_a_judge_is_a_reward(untrained):
     reward = judge_of(NoGradient()).reward()
-    assert isinstance(reward, ScoredReward)
+    assert isinstance(reward, Sparse)
     testing.assert_reward(reward, SAMPLES)
     scenes = PAIRS.achieved, PAIRS.desired
     assert np.array_equal(reward(*scenes) == 0, goals.achieved(*scenes))

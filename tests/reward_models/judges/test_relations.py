@@ -20,7 +20,7 @@ from reward_models.judges.learned import LearnedModel, LearnedReward, resolve
 from reward_models.models import checkpoint
 from reward_models.models.relations import inputs
 from spatialsim_env.core.rewards import resolve as resolve_relations
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.scene import RoomError
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 from spatialsim_env.relations.world import goals
 from spatialsim_env.relations.world.world import world as relation_world
@@ -200,7 +200,7 @@ def test_what_it_cannot_judge_is_refused():
     learned, (scenes, observers) = LearnedModel(few, {"predicates": ["on", "under"]}), begun(3)
     with pytest.raises(ValueError, match="relational does not know 'near'; accepted are on, under"):
         learned.score(*packed(scenes, observers, "near"))
-    with pytest.raises(SceneError, match="judges relations"):
+    with pytest.raises(RoomError, match="judges relations"):
         LearnedReward(learned)(np.zeros((2, 5, 10)), np.zeros((2, 5, 10)))
     with pytest.raises(ValueError, match="a learned reward is 'near'"):
         LearnedReward(learned, "near")

@@ -14,10 +14,10 @@ from reward_models.judges.learned import LearnedModel
 from reward_models.measuring import hard_cases
 from reward_models.measuring.hard_cases import (
     CEILING,
+    HardResult,
     Ideal,
-    Row,
     RuleJudge,
-    Truth,
+    TaskTruth,
     detection_threshold,
     ratio_to_ceiling,
     reference_judges,
@@ -162,8 +162,8 @@ def test_the_observer_is_told_which_negatives_the_suite_certified():
     assert np.isfinite(unknowing.value[drawn.label == 1]).all()
 
 
-def row_of(judge: str, correct: int | None) -> Row:
-    return Row("swapped", "n5", judge, True, correct, 100)
+def row_of(judge: str, correct: int | None) -> HardResult:
+    return HardResult("swapped", "n5", judge, True, correct, 100)
 
 
 def test_share_of_the_ceiling():
@@ -270,7 +270,7 @@ def test_bad_arguments():
         ({"tasks": ["upside_down"]}, "'upside_down' is unknown"),
         ({"size": 1}, "size is 1"),
         ({"seed": -1}, "seed is -1"),
-        ({"name": "truth", "beside": {"truth": Truth}}, "two judges are called 'truth'"),
+        ({"name": "truth", "beside": {"truth": TaskTruth}}, "two judges are called 'truth'"),
         ({"name": "ideal observer", "beside": None}, "two judges are called 'ideal observer'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -308,7 +308,7 @@ def test_table_shows_every_task_and_judge(rows):
 
 
 def test_table_without_the_ideal_observer():
-    found = table(run(Constant(1.0), beside={"truth": Truth}, tasks=["swapped"], objects=[4], size=10))
+    found = table(run(Constant(1.0), beside={"truth": TaskTruth}, tasks=["swapped"], objects=[4], size=10))
     assert found.splitlines()[0] == "| task | objects | negatives | model | truth |"
 
 

@@ -11,7 +11,6 @@ from reward_models import models
 from reward_models.auditing.optimisers import Ends, Path
 from reward_models.hub.recipes import HARDENED, SHIPPED
 from reward_models.judges.learned import LearnedModel
-from reward_models.judges.scenes import Pairs
 from reward_models.training.config import TrainingConfig
 from reward_models.training.hardening import rounds
 from reward_models.training.hardening.config import HardeningConfig
@@ -22,6 +21,7 @@ from spatialsim_env.arrangements import goals, scene, similarities, variants
 from spatialsim_env.arrangements.negatives import Displaced, Redrawn
 from spatialsim_env.arrangements.scene import NOISE, POSITION
 from spatialsim_env.arrangements.tasks import Discrimination
+from spatialsim_env.core.judges import Pairs
 
 THOROUGH = HARDENED["matching"].training.settings
 START = TrainingConfig.plain(

@@ -9,7 +9,7 @@ from spatialsim_env.relations import rendering, scene
 from spatialsim_env.relations.geometry import views
 from spatialsim_env.relations.pairs import categories, proposals
 from spatialsim_env.relations.rendering import Renderer, RenderingError
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.scene import RoomError
 
 pytest.importorskip("mujoco")
 SIZE = (640, 360)
@@ -115,7 +115,7 @@ def test_context_stands_clear_and_hides_nothing(renderer):
 
 @pytest.mark.parametrize("size", [(224, 224), (0, 0), (320, 200)])
 def test_other_shapes_are_refused(size):
-    with pytest.raises(SceneError, match="16 to 9"):
+    with pytest.raises(RoomError, match="16 to 9"):
         Renderer(size)
 
 

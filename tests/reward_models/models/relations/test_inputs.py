@@ -14,8 +14,8 @@ from reward_models.models.relations.inputs import KINDS, LEAST_HALF, from_sample
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import cameras
 from spatialsim_env.relations.rel3d import vectors
-from spatialsim_env.relations.rel3d.published import Samples
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.rel3d.published import RelationSamples
+from spatialsim_env.relations.scene import RoomError
 
 SIZE = 5
 RNG = np.random.default_rng(3)
@@ -31,7 +31,7 @@ BOXES = np.array([[[320, 180, 640, 90], [0, 0, 1280, 720]]] * SIZE, np.float32) 
 
 @pytest.fixture
 def samples():
-    return Samples(
+    return RelationSamples(
         predicate=np.arange(SIZE),
         subject=np.arange(SIZE) + 10,
         object=np.arange(SIZE) + 20,
@@ -134,7 +134,7 @@ def test_refusals(samples):
             from_scenes(SCENES, OBSERVERS, 0, (need,))
         with pytest.raises(ValueError, match=rf"{name} have shape \(3,\); accepted is"):
             from_scenes(SCENES, OBSERVERS, 0, (need,), **{name: np.zeros(3)})
-    with pytest.raises(SceneError, match="axes that are not perpendicular unit vectors"):
+    with pytest.raises(RoomError, match="axes that are not perpendicular unit vectors"):
         from_scenes(SCENES * 0, OBSERVERS, 0, ("aligned",))
 
 

@@ -59,7 +59,7 @@ def test_networks_are_trained_as_the_study_says():
     assert RUNS["rewards/mpgnn"].training == TrainingConfig("mpgnn")
     assert RUNS["rewards/matching"].training == TrainingConfig.plain("matching", negative="mixture")
     for name in ("mpgnn", "matching"):
-        assert (RUNS[f"rewards/{name}"].rollouts, RUNS[f"rollouts/{name}"].rollouts) == (None, runs.Pairs())
+        assert (RUNS[f"rewards/{name}"].rollouts, RUNS[f"rollouts/{name}"].rollouts) == (None, runs.RolloutPairs())
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from reward_models.studies.engine import claims, rows
 from reward_models.studies.engine.run import DONE, FAILED, MISSING, TRACEBACK, run, states
 from reward_models.studies.engine.sweep import Sweep
 from spatialsim_env.arrangements.datasets import named
-from spatialsim_env.arrangements.datasets.rollouts import Rollouts, World, pairs
+from spatialsim_env.arrangements.datasets.rollouts import Rollouts, RolloutWorld, pairs
 
 SMALL = runs.units(quick=True)
 AGENT = SMALL["agents/discrim_n3/sparse/seed0"]
@@ -86,7 +86,7 @@ def test_networks_are_measured_on_the_benchmark_and_on_fresh_rollouts(unit, here
     run(unit, here)
     [row] = read(here)
     stored = checkpoint.load(here.folder(unit))
-    world = World({"n_objects": (3, 8)})
+    world = RolloutWorld({"n_objects": (3, 8)})
     both = Rollouts(world, (world.policy("random"), world.policy("expert")), 0, balanced=True)
     tests = {f"{group}": named.sample(f"discrimination/{group}/test", 0, 50) for group in ("3-8", "9-20", "21-30")}
     tests["rollouts"] = pairs(*_fresh(both))[0]

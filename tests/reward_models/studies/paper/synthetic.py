@@ -11,7 +11,7 @@ import numpy as np
 from reward_models.provenance import Stamp
 from reward_models.studies.engine.study import Results
 from reward_models.studies.paper import runs
-from reward_models.studies.paper.work import Row
+from reward_models.studies.paper.work import PaperRow
 from spatialsim_env.arrangements.scene import POSITION
 from spatialsim_env.arrangements.tasks import reference_scene
 
@@ -24,7 +24,7 @@ STAMP = Stamp(
 )
 
 
-def row(cell: str, seed: int, right: float | Callable[[str], float] = 0.75, **changes: Any) -> Row:
+def row(cell: str, seed: int, right: float | Callable[[str], float] = 0.75, **changes: Any) -> PaperRow:
     """A row of a cell of the study; ``right`` is the share of right answers, or one for each test set."""
     of_study = runs.CELLS[cell]
     settings = settings_of(of_study, seed)
@@ -45,10 +45,10 @@ def row(cell: str, seed: int, right: float | Callable[[str], float] = 0.75, **ch
         "log": [] if rule else _log(settings, share(next(iter(of_study.tests)))),
         "heat_map": heat_map() if of_study.heat_map and seed == of_study.seeds[0] else None,
     }
-    return Row(**(entries | changes))
+    return PaperRow(**(entries | changes))
 
 
-def cell(name: str, *accuracies: float, **changes: Any) -> list[Row]:
+def cell(name: str, *accuracies: float, **changes: Any) -> list[PaperRow]:
     """Rows of the first seeds of a cell, one for each accuracy, as if they were all of its pass."""
     seeds = runs.CELLS[name].seeds[: len(accuracies)]
     changes = {"seeds_together": list(seeds)} | changes
@@ -69,7 +69,7 @@ def settings_of(cell: runs.Cell, seed: int = 0) -> dict[str, Any]:
     return cell.settings(cell.run(seed))
 
 
-def results_of(rows: Iterable[Row], *, quick: bool = False) -> Results[Row]:
+def results_of(rows: Iterable[PaperRow], *, quick: bool = False) -> Results[PaperRow]:
     """Rows as they are read from a folder of results; those that are not there are missing."""
     by_id = {one.id: one for one in rows}
     order = [run for cell in runs.cells(quick).values() for run in cell.runs if run in by_id or not cell.long]

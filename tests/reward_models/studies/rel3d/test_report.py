@@ -12,7 +12,7 @@ from reward_models.studies.engine import report as shell
 from reward_models.studies.engine import rows
 from reward_models.studies.rel3d import figures, report, runs, tables, test_set
 from reward_models.studies.rel3d.report import REL3D
-from reward_models.studies.rel3d.runs import Run
+from reward_models.studies.rel3d.runs import RelationRun
 from reward_models.studies.rel3d.tables import Measured
 from reward_models.studies.rel3d.work import RelationRow, pack_answers
 from tests.reward_models.relation_splits import PREDICATES, samples
@@ -21,7 +21,7 @@ SHA = "0123456789abcdef" * 4
 TEST = samples(30, 2, n_views=2)  # 10 pairs of scenes a predicate, 2 views each: 120 samples
 
 
-def row(run: Run, answered: np.ndarray, **changes) -> RelationRow:
+def row(run: RelationRun, answered: np.ndarray, **changes) -> RelationRow:
     """A row whose answers to the test samples are these."""
     from reward_models.measuring import relation_accuracy
 
@@ -168,7 +168,7 @@ def test_rows_of_several_files_are_not_mixed(made):
 
 
 def test_rows_that_are_not_of_the_study_are_refused(made):
-    run = Run.of("relational", "full", 77)
+    run = RelationRun.of("relational", "full", 77)
     rows.write(REL3D, made, run, [row(run, answers(1))])
     with pytest.raises(rows.RowError, match="is not in the study"):
         report.read(made)

@@ -18,7 +18,7 @@ from reward_models.studies.engine.study import as_json
 from reward_models.studies.engine.sweep import Sweep
 from reward_models.studies.rel3d import runs, test_set, work
 from reward_models.studies.rel3d.report import REL3D
-from reward_models.studies.rel3d.runs import Run
+from reward_models.studies.rel3d.runs import RelationRun
 from reward_models.studies.rel3d.work import RelationRow, pack_answers, unpack_answers
 from reward_models.training import rel3d
 from reward_models.training.folder import State
@@ -28,8 +28,8 @@ from spatialsim_env.relations.predicates.predicates import REGISTRY
 from spatialsim_env.relations.rel3d import published, records
 from tests.reward_models.relation_splits import PREDICATES, samples, split
 
-NETWORK = Run.of("relational", "full", 0, {"epochs": 2})
-WORDS = Run.of("language_only", "full", 1, {"epochs": 1})
+NETWORK = RelationRun.of("relational", "full", 0, {"epochs": 2})
+WORDS = RelationRun.of("language_only", "full", 1, {"epochs": 1})
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_long_runs_are_named_or_left_out():
 def test_a_run_has_its_share_of_the_groups():
     """As many samples of both kinds; contrastive ones have pairs, the others do not; the test samples stay."""
     whole = split(90, 30, 12)
-    one, other = (Run.of("relational", data, 3).split(whole) for data in ("c_0.40", "nc_0.40"))
+    one, other = (RelationRun.of("relational", data, 3).split(whole) for data in ("c_0.40", "nc_0.40"))
     assert len(one.train) == len(other.train) > 0
     assert len(records.members(one.train.pair)) > 0
     for found in (one, other):
@@ -120,9 +120,9 @@ def test_a_run_has_its_share_of_the_groups():
     for group, label in zip(other.train.group.tolist(), other.train.label.tolist(), strict=True):
         labels.setdefault(group, set()).add(label)
     assert all(len(of_group) == 1 for of_group in labels.values())
-    again = Run.of("mlp_raw", "c_0.40", 3).split(whole)
+    again = RelationRun.of("mlp_raw", "c_0.40", 3).split(whole)
     assert rel3d.fingerprint(again.train) == rel3d.fingerprint(one.train)
-    assert rel3d.fingerprint(Run.of("mlp_raw", "c_0.40", 4).split(whole).train) != rel3d.fingerprint(one.train)
+    assert rel3d.fingerprint(RelationRun.of("mlp_raw", "c_0.40", 4).split(whole).train) != rel3d.fingerprint(one.train)
 
 
 def test_a_row_says_what_the_network_does(here):
@@ -218,7 +218,7 @@ def test_what_would_fail_everywhere_is_refused_first(here, tmp_path):
     with pytest.raises(ValueError, match="device is 'tpu'"):
         replace(here, device="tpu").check([WORDS])
     with pytest.raises(ValueError, match="drnet sees pictures; give their folder"):
-        here.check([Run.of("drnet", "full", 0)])
+        here.check([RelationRun.of("drnet", "full", 0)])
     with pytest.raises(FileNotFoundError, match="no folder of pictures"):
         replace(here, options={"pictures": str(tmp_path / "none")}).check([WORDS])
 
@@ -270,7 +270,7 @@ def test_boundaries_have_both_sides():
 
 def test_boundaries_are_kept_for_models_that_can_have_them(here):
     run(NETWORK, here)
-    run(Run.of("language_only", "full", 0, {"epochs": 1}), here)
+    run(RelationRun.of("language_only", "full", 0, {"epochs": 1}), here)
     found = boundaries.read(here.results, ["relational", "language_only"])
     assert list(found) == ["relational"]
     known = [name for name in (*boundaries.PLANE, *boundaries.HEIGHT) if name in PREDICATES]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from spatialsim_env.arrangements.datasets import minari as minari_export
-from spatialsim_env.arrangements.datasets.rollouts import Rollouts, World
+from spatialsim_env.arrangements.datasets.rollouts import Rollouts, RolloutWorld
 
 minari = pytest.importorskip("minari")
 pytest.importorskip("h5py")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:minari.*")
-WORLD = World({"n_objects": (3, 4), "action_mode": "pick_place"}, horizon=12)
+WORLD = RolloutWorld({"n_objects": (3, 4), "action_mode": "pick_place"}, horizon=12)
 ROLLOUTS = Rollouts(WORLD, (WORLD.policy("expert"), WORLD.policy("random")), seed=3, per_shard=4)
 NAME = "spatialsim/n3-v0"
 
@@ -85,7 +85,7 @@ def test_a_set_is_kept_and_a_failure_leaves_nothing(root):
 
 
 def test_discrete_actions(root):
-    world = World({"n_objects": 3, "action_mode": "discrete", "reference_seed": 1}, horizon=5)
+    world = RolloutWorld({"n_objects": 3, "action_mode": "discrete", "reference_seed": 1}, horizon=5)
     minari_export.write(Rollouts(world, (world.policy("random"),)), "ident-v0", "train", 2)
     stored = minari.load_dataset("ident-v0")
     assert all(stored.action_space.contains(action) for episode in stored for action in episode.actions)

@@ -10,10 +10,10 @@ import pytest
 
 from spatialsim_env.arrangements import goals
 from spatialsim_env.arrangements.datasets import named, rollouts, shards
-from spatialsim_env.arrangements.datasets.rollouts import Rollouts, World, pairs, play
+from spatialsim_env.arrangements.datasets.rollouts import Rollouts, RolloutWorld, pairs, play
 from spatialsim_env.arrangements.dynamics import MODES
 
-WORLD = World({"n_objects": (3, 5)}, horizon=20)
+WORLD = RolloutWorld({"n_objects": (3, 5)}, horizon=20)
 
 
 def wanted(world=WORLD, names=("expert", "random"), **options) -> Rollouts:
@@ -43,7 +43,7 @@ def digests(folder) -> dict[str, str]:
     ids=str,
 )
 def test_episodes_are_those_of_the_environment(options):
-    world = World(options, horizon=8)
+    world = RolloutWorld(options, horizon=8)
     episodes = played(world, 6)
     env = gym.make(world.env_id, max_episode_steps=8, **options)
     for i, seed in enumerate(episodes.seed):
@@ -59,7 +59,7 @@ def test_episodes_are_those_of_the_environment(options):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_random_actions_cover_the_space(mode):
-    world = World({"n_objects": 3, "action_mode": mode})
+    world = RolloutWorld({"n_objects": 3, "action_mode": mode})
     actions = world.policy("random")(np.zeros((2000, 3, 10)), np.zeros((2000, 3, 10)), np.random.default_rng(0))
     space = world.world.dynamics.action_space
     assert all(space.contains(action.astype(space.dtype)) for action in actions)
@@ -79,11 +79,11 @@ def test_unknown_policies_and_numbers_are_refused():
     with pytest.raises(ValueError, match="per_shard is 0; accepted is an int from 1"):
         wanted(per_shard=0)
     with pytest.raises(ValueError, match="horizon is 0"):
-        wanted(World({"n_objects": 3}, horizon=0))
+        wanted(RolloutWorld({"n_objects": 3}, horizon=0))
     with pytest.raises(ValueError, match="seed is -1"):
         wanted(seed=-1)
     with pytest.raises(ValueError, match="action_mode is 'fly'"):
-        World({"n_objects": 3, "action_mode": "fly"}).policy("random")
+        RolloutWorld({"n_objects": 3, "action_mode": "fly"}).policy("random")
 
 
 # --- pairs ----------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_other_rollouts_are_not_replaced(tmp_path):
         wanted(seed=5).write(tmp_path, "train", 3)
     with pytest.raises(ValueError, match=r"policies: \['expert', 'random'\] there, \['expert'\] now"):
         wanted(names=("expert",)).write(tmp_path, "train", 3)
-    narrow = World({"n_objects": (3, 5), "goal_scale": (0.5, 0.6)}, horizon=20)
+    narrow = RolloutWorld({"n_objects": (3, 5), "goal_scale": (0.5, 0.6)}, horizon=20)
     with pytest.raises(ValueError, match=r"goal_scale: None there, \[0\.5, 0\.6\] now"):
         wanted(narrow).write(tmp_path, "train", 3)
     with pytest.raises(ValueError, match="episodes is 0"):

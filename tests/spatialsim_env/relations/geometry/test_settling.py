@@ -7,7 +7,7 @@ import pytest
 
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import settling
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.scene import RoomError
 
 pytest.importorskip("mujoco")
 
@@ -66,12 +66,12 @@ def test_penetration_is_refused_by_row():
     sunk = _scene(((2.0, 0.0, 0.05), 0, (0.1, 0.1, 0.1), "block"), TABLE)
     scenes = np.concatenate([good, bad, sunk])
     assert settling.penetrating(scenes).tolist() == [False, True, True]
-    with pytest.raises(SceneError, match=r"scene 1 of 3 .* penetrate .*\(2 such scenes\)"):
+    with pytest.raises(RoomError, match=r"scene 1 of 3 .* penetrate .*\(2 such scenes\)"):
         settling.settle(scenes, np.zeros((3, 2), bool))
 
 
 def test_shape_of_flies_is_checked():
-    with pytest.raises(SceneError, match="flies has shape"):
+    with pytest.raises(RoomError, match="flies has shape"):
         settling.settle(_scene(TABLE, ((2.0, 0.0, 0.1), 0, (0.1, 0.1, 0.1), "block")), [False])
 
 

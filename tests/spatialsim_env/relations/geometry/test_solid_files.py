@@ -69,6 +69,6 @@ def test_boxes_as_json(tmp_path):
 def test_refusals(tmp_path):
     broken = SCENE.copy()
     broken[0, scene.HALF] = 0
-    with pytest.raises(scene.SceneError, match="half sizes that are not positive"):
+    with pytest.raises(scene.RoomError, match="half sizes that are not positive"):
         solid_files.write_boxes(broken, tmp_path / "boxes.json")
     assert not (tmp_path / "boxes.json").exists()

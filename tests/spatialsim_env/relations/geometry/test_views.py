@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import views
 from spatialsim_env.relations.pairs import categories
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.scene import RoomError
 
 
 def _block(center, half=(0.5, 0.5, 0.5), degrees=0.0, kind=0):
@@ -55,7 +55,7 @@ def test_field_of_view_of_the_lens():
 
 def test_what_is_behind_the_observer_is_refused():
     observer = scene.observers((0.0, 0.0, 1.0), (1.0, 0.0, 1.0))
-    with pytest.raises(SceneError, match="behind"):
+    with pytest.raises(RoomError, match="behind"):
         views.pixels(np.array([[-1.0, 0.0, 1.0]]), observer)
 
 
@@ -99,7 +99,7 @@ def test_observers_stand_above_the_floor_and_look_from_their_direction():
 
 
 def test_shares_of_the_picture_are_checked():
-    with pytest.raises(SceneError, match="filled"):
+    with pytest.raises(RoomError, match="filled"):
         views.place_observers(np.zeros((1, 16, 3)), np.zeros((1, 1, 2)), [[0.0]])
 
 

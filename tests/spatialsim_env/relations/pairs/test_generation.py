@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from spatialsim_env.relations.pairs import categories, generation, picture_files, scene_sets
-from spatialsim_env.relations.pairs.generation import Settings, generate, shards
+from spatialsim_env.relations.pairs.generation import PairSettings, generate, shards
 from spatialsim_env.relations.rel3d import published, vectors
 from spatialsim_env.relations.rel3d.records import RelationDataError
-from spatialsim_env.relations.scene import SceneError
+from spatialsim_env.relations.scene import RoomError
 from spatialsim_env.relations.vocabulary import PREDICATES
 
 FEW = ("on", "near", "to the left of (wrt you)")
@@ -19,7 +19,7 @@ EQUAL = tuple(1.0 for _ in PREDICATES)
 
 
 def _settings(pairs=3000, seed=0, weights=EQUAL):
-    return Settings(pairs, seed, 1, 0.2, False, weights)
+    return PairSettings(pairs, seed, 1, 0.2, False, weights)
 
 
 def _files(folder):
@@ -210,7 +210,7 @@ def test_bad_settings_are_refused(tmp_path, change, message):
 
 def test_demands_beyond_reach_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr("spatialsim_env.relations.pairs.filling.ROUNDS", 3)
-    with pytest.raises(SceneError, match="no pair was found for"):
+    with pytest.raises(RoomError, match="no pair was found for"):
         generate(tmp_path / "set", 5, 0, predicates=["in"], margin=0.999)
 
 

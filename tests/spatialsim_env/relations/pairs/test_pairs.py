@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.geometry import boxes, views
 from spatialsim_env.relations.pairs import categories, pairs
-from spatialsim_env.relations.pairs.filling import Counts, Order, fill
+from spatialsim_env.relations.pairs.filling import Order, ProposalCounts, fill
 from spatialsim_env.relations.pairs.pairs import Demands
 from spatialsim_env.relations.predicates import predicates
-from spatialsim_env.relations.scene import OBJECT, SUBJECT, SceneError
+from spatialsim_env.relations.scene import OBJECT, SUBJECT, RoomError
 from spatialsim_env.relations.vocabulary import INDEX, OBSERVER, PREDICATES, frame
 
 DEMANDS = Demands()
@@ -25,7 +25,7 @@ def _made(predicate):
         triples = rng.permutation(categories.triples(predicate))[:10]
         slots = np.column_stack([triples, np.zeros(len(triples), int)])
         n_views = 2 if frame(predicate) == OBSERVER else 3
-        counts = Counts()
+        counts = ProposalCounts()
         MADE[predicate] = slots, fill(Order(predicate, n_views, DEMANDS), slots, rng, counts), counts
     return MADE[predicate]
 
@@ -203,20 +203,20 @@ def test_a_scene_that_nothing_can_falsify_gives_no_pair():
 
 @pytest.mark.parametrize("margin", [0.0, 1.0, -0.1, float("nan")])
 def test_margins_are_checked(margin):
-    with pytest.raises(SceneError, match="margin"):
+    with pytest.raises(RoomError, match="margin"):
         Demands(margin=margin)
 
 
 def test_an_impossible_slot_is_named():
     """A table does not go into an apple."""
     slots = np.array([[categories.INDEX["table"], categories.INDEX["apple"], 0]])
-    with pytest.raises(SceneError, match="'table' 'in' 'apple'"):
-        fill(Order("in", 1, DEMANDS), slots, np.random.default_rng(0), Counts())
+    with pytest.raises(RoomError, match="'table' 'in' 'apple'"):
+        fill(Order("in", 1, DEMANDS), slots, np.random.default_rng(0), ProposalCounts())
 
 
 def test_settled_pairs_are_pairs():
     pytest.importorskip("mujoco")
-    counts = Counts()
+    counts = ProposalCounts()
     slots = np.column_stack([categories.triples("on")[::60], np.zeros(len(categories.triples("on")[::60]), int)])
     made = fill(Order("on", 1, DEMANDS, settle=True), slots, np.random.default_rng(0), counts)
     assert (_margins(made, "on", 0) >= DEMANDS.margin).all()

@@ -300,11 +300,11 @@ def test_no_scenes_have_no_margins():
 
 def test_bad_input_is_refused():
     scenes, observers = random_scenes(4, 0)
-    with pytest.raises(scene.SceneError, match=r"accepted is \(B, 2, 19\)"):
+    with pytest.raises(scene.RoomError, match=r"accepted is \(B, 2, 19\)"):
         predicates.margins(scenes[0], observers)
-    with pytest.raises(scene.SceneError, match="observers have shape"):
+    with pytest.raises(scene.RoomError, match="observers have shape"):
         predicates.margins(scenes, observers[:2])
-    with pytest.raises(scene.SceneError, match="without observers"):
+    with pytest.raises(scene.RoomError, match="without observers"):
         REGISTRY["behind (wrt you)"].margin(scenes)
     with pytest.raises(ValueError, match="beside"):
         predicates.margins(scenes, observers, ["beside"])

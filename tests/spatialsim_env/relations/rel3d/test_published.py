@@ -323,7 +323,7 @@ def test_columns_of_other_lengths_are_refused(small):
         replace(small.train, vectors={"raw_absolute": np.zeros((16, 24))})
 
 
-def equal(one: published.Samples, other: published.Samples) -> bool:
+def equal(one: published.RelationSamples, other: published.RelationSamples) -> bool:
     columns = zip(one._columns(), other._columns(), strict=True)
     return all(
         name == again and (np.array_equal(a, b) and a.dtype == b.dtype if isinstance(a, np.ndarray) else a == b)
@@ -339,7 +339,7 @@ def test_a_published_file_is_written_as_it_was(tmp_path, small, data):
     assert raw == data
 
 
-def ours(n: int, seed: int = 0, split: str = "train") -> published.Samples:
+def ours(n: int, seed: int = 0, split: str = "train") -> published.RelationSamples:
     """Pairs of random scenes under names of the published pattern, with every extra."""
     rng = np.random.default_rng(seed)
     scenes = scene.objects(
@@ -356,7 +356,7 @@ def ours(n: int, seed: int = 0, split: str = "train") -> published.Samples:
         )
         for i in range(n)
     ]
-    return published.Samples(
+    return published.RelationSamples(
         predicate=predicate,
         subject=subject,
         object=other,

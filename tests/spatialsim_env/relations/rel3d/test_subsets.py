@@ -18,11 +18,11 @@ SMALL = Path(__file__).parents[3] / "data" / "rel3d" / "c_0.7_c_0.3.json"
 NAMES = tuple("abcdefgh")
 
 
-def samples(groups: list[tuple[int, int, int]], pairs_per_group: list[int]) -> published.Samples:
+def samples(groups: list[tuple[int, int, int]], pairs_per_group: list[int]) -> published.RelationSamples:
     """Groups of pairs; the first member of a pair holds."""
     rows = np.repeat(np.array(groups).reshape(-1, 3), 2 * np.array(pairs_per_group, int), axis=0)
     n = len(rows)
-    return published.Samples(
+    return published.RelationSamples(
         *rows.T.astype(np.int64),
         label=np.arange(n) % 2 == 0,
         boxes=np.zeros((n, 2, 4), np.float32),
@@ -46,7 +46,7 @@ def file_of(sizes: list[int], n_predicates: int = 2) -> published.Split:
     return published.Split(*parts, parts[1][:2], ("on", "in")[:n_predicates], NAMES, "c_0.75_c_0.25")
 
 
-def groups(part: published.Samples) -> set[int]:
+def groups(part: published.RelationSamples) -> set[int]:
     return {*part.group.tolist()}
 
 

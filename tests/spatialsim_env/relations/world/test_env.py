@@ -23,7 +23,7 @@ from spatialsim_env.core.rewards import TRUTHS, Dense, Sparse
 from spatialsim_env.core.world import ActionError
 from spatialsim_env.relations import scene
 from spatialsim_env.relations.predicates import predicates
-from spatialsim_env.relations.scene import CENTER, HALF, OBJECT, SUBJECT, SceneError
+from spatialsim_env.relations.scene import CENTER, HALF, OBJECT, SUBJECT, RoomError
 from spatialsim_env.relations.vocabulary import INDEX, PREDICATES
 from spatialsim_env.relations.world import goals
 from spatialsim_env.relations.world.dynamics import MAX_MOVE, clear
@@ -342,7 +342,7 @@ def test_compute_reward_refuses_nonsense():
     env = make().unwrapped
     goal = env.reset(seed=0)[0]["achieved_goal"]
     for achieved, desired in ((goal[:-1], goal), (goal, np.stack([goal, goal])), (goal * np.nan, goal)):
-        with pytest.raises(SceneError):
+        with pytest.raises(RoomError):
             env.compute_reward(achieved, desired, {})
 
 
@@ -352,7 +352,7 @@ def test_compute_reward_refuses_what_is_no_scene(part):
     goal = env.reset(seed=0)[0]["achieved_goal"]
     broken = goal.copy()
     broken[goals.SCENE][part] = 0
-    with pytest.raises(SceneError, match="scene 0 of 1"):
+    with pytest.raises(RoomError, match="scene 0 of 1"):
         env.compute_reward(broken, goal, {})
 
 
