@@ -121,7 +121,7 @@ def test_a_pick_falls_to_the_object_nearest_to_the_point():
     objects[0, :, :2] = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.0, 0.5], [0.02, 0.02]])
     objects[0, :3, -1] = 1  # the last is padding
     action = torch.tensor([[0.05, 0.0, 0.3, -0.2, 0.1]])
-    picked = critic._picked(objects, objects[..., -1:], action)[0]
+    picked = critic._pick(objects, objects[..., -1:], action)[0]
     weight = [math.exp(-((0.05 - x) ** 2 + y**2) / CLOSE**2) for x, y in ((0, 0), (0.5, 0), (0, 0.5))]
     expected = torch.tensor([*(w / sum(weight) for w in weight), 0.0])
     torch.testing.assert_close(picked[:, 0], expected)

@@ -298,7 +298,7 @@ def test_attributes_and_methods():
     for name in ("action_space", "observation_space", "np_random_seed"):
         assert envs.get_attr(name) == theirs.get_attr(name), name
     assert envs.observation_space == theirs.observation_space
-    assert envs.has_attr("criterion")
+    assert envs.has_attr("world")
     assert not envs.has_attr("nothing")
     for ours, alone in zip(envs.get_attr("scenes", [0, 2]), theirs.get_attr("scenes", [0, 2]), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(ours, alone, strict=True))

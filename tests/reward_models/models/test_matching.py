@@ -143,7 +143,7 @@ def posed(n: int, rng: np.random.Generator, size: int = 200) -> tuple[np.ndarray
 def test_exact_copies_are_recognised(mixed, n):
     """No noise is needed to be called the same."""
     reference, target = posed(n, np.random.default_rng(n))
-    assert (mixed.score(target, reference) > 0).mean() >= 0.995
+    assert (mixed.score(reference, target) > 0).mean() >= 0.995
 
 
 @pytest.mark.parametrize("n", [3, 8, 20])
@@ -154,7 +154,7 @@ def test_well_within_the_tolerance_is_recognised(mixed, n):
     achieved[..., POSITION] += rng.uniform(-0.35, 0.35, (200, n, 2)).astype(np.float32)
     achieved[..., ORIENTATION] += rng.uniform(-0.12, 0.12, (200, n)).astype(np.float32)
     assert goals.achieved(achieved, target).all()
-    assert (mixed.score(target, achieved) > 0).mean() >= 0.99
+    assert (mixed.score(achieved, target) > 0).mean() >= 0.99
 
 
 @pytest.mark.parametrize("part", [POSITION.start, ORIENTATION])
@@ -167,7 +167,7 @@ def test_one_object_out_of_place_is_not_achieved(mixed, n, part):
     achieved[:, 0, part] += 20 * SIGMAS[0 if part != ORIENTATION else 1]
     wrong = ~goals.achieved(achieved, target)
     assert wrong.mean() > 0.9
-    assert (mixed.score(target, achieved)[wrong] < 0).mean() >= 0.99
+    assert (mixed.score(achieved, target)[wrong] < 0).mean() >= 0.99
 
 
 def test_lookalikes_are_told_apart_by_where_they_are(mixed):
@@ -178,18 +178,18 @@ def test_lookalikes_are_told_apart_by_where_they_are(mixed):
     perturbed = reference.copy()
     perturbed[..., COLOR] += NOISE.color * rng.standard_normal((200, 6, 3)).astype(np.float32)
     target = similarities.sample(200, rng).apply(perturbed)
-    assert (mixed.score(target, reference) > 0).mean() >= 0.9
+    assert (mixed.score(reference, target) > 0).mean() >= 0.9
     halfway = reference.copy()
     halfway[:, :2, POSITION] = reference[:, :2, POSITION].mean(axis=1, keepdims=True)
     wrong = ~goals.achieved(halfway, target)
     assert wrong.mean() > 0.8
-    assert (mixed.score(target, halfway)[wrong] < 0).mean() >= 0.99
+    assert (mixed.score(halfway, target)[wrong] < 0).mean() >= 0.99
 
 
 def test_accuracy_from_3_to_30_objects(mixed):
     for n_objects in ((3, 8), (9, 20), (21, 30)):
         samples = Discrimination(n_objects).sample(2000, np.random.default_rng(7))
-        right = (mixed.score(samples.target, samples.reference) > 0) == (samples.label == 1)
+        right = (mixed.score(samples.reference, samples.target) > 0) == (samples.label == 1)
         assert right.mean() >= 0.99
 
 
@@ -201,7 +201,7 @@ def test_what_a_search_finds_is_truly_achieved(mixed, n):
     reference, goal = posed(n, rng, episodes)
     numbers = rng.random((episodes, Poses().n_uniform(n)), np.float32)
     best = Poses()(reference, numbers)
-    value, step = mixed.score(goal, best), np.ones(episodes)
+    value, step = mixed.score(best, goal), np.ones(episodes)
     for _ in range(400):
         open_rows = np.flatnonzero(value <= 0)
         if not len(open_rows):
@@ -212,7 +212,7 @@ def test_what_a_search_finds_is_truly_achieved(mixed, n):
         change = rng.standard_normal((*trial.shape[:3], 3)) * (moved * size[..., None])[..., None]
         trial[..., POSITION] = np.clip(trial[..., POSITION] + change[..., :2], 0, scene.ARENA)
         trial[..., ORIENTATION] += 0.3 * change[..., 2]
-        values = mixed.score(np.repeat(goal[open_rows], children, axis=0), trial.reshape(-1, n, 10))
+        values = mixed.score(trial.reshape(-1, n, 10), np.repeat(goal[open_rows], children, axis=0))
         values = values.reshape(len(open_rows), children)
         child = values.argmax(axis=1)
         rows = np.arange(len(open_rows))
@@ -229,4 +229,4 @@ def test_redrawn_scenes_are_not_achieved(mixed):
     rng = np.random.default_rng(8)
     reference, target = posed(5, rng)
     wrong = Redrawn()(reference, rng.random((200, Redrawn().n_uniform(5)), np.float32))
-    assert (mixed.score(target, wrong) < 0).all()
+    assert (mixed.score(wrong, target) < 0).all()

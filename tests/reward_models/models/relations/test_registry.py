@@ -13,11 +13,11 @@ import torch
 from reward_models import models
 from reward_models.judges import learned
 from reward_models.models import checkpoint
-from reward_models.models.checkpoint import CheckpointError
 from reward_models.models.relations.base import NEEDS, SHAPES
 from reward_models.models.relations.layers import Scale, select_queried
 from reward_models.threads import one_thread
 from reward_models.training.config import TrainingConfig
+from spatialsim_env.registry import RELATIONS
 from spatialsim_env.relations.rel3d import vectors
 
 KINDS = tuple(models.RELATIONS)
@@ -171,10 +171,9 @@ def test_checkpoint_round_trip(model, tmp_path):
     assert torch.equal(stored.model.eval()(inputs), model(inputs))
 
 
-def test_a_model_of_scenes_is_asked_for_elsewhere(tmp_path):
+def test_a_model_of_relations_is_loaded_and_not_trained_on_scenes(tmp_path):
     folder = checkpoint.save(models.create("relational"), tmp_path / "r").parent
-    with pytest.raises(CheckpointError, match=r"is a model of relations in 3D, 'relational'; accepted here is"):
-        learned.load(folder)
+    assert learned.load(folder).world == RELATIONS
     with pytest.raises(ValueError, match=r"model is 'relational'; accepted is a model of scenes"):
         TrainingConfig(model="relational")
 
