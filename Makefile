@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test check speed clean
+.PHONY: demo test check coverage speed clean
 
 demo: $(READY)
 	$(BIN)/spatialsim demo
@@ -15,6 +15,9 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+coverage: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
 
 speed: $(READY)
 	$(BIN)/python speed/speed.py
@@ -31,5 +34,5 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
