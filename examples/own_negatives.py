@@ -26,6 +26,7 @@ class Stretched:
 
     name = "stretched"
     turns = False  # orientations stay
+    by_construction = False  # the truth certifies it
     criteria = ("similarity", "positions")  # under which it is wrong
 
     def __init__(self, low: float = 1.1, high: float = 1.5) -> None:

@@ -4,6 +4,8 @@ This one forgets orientations and sizes: it calls a goal achieved when every obj
 The truth stays beside it in ``info``.
 """
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 
@@ -28,7 +30,7 @@ class LooseReward:
 reward = LooseReward()
 testing.assert_reward(reward)  # raises with what is wrong, if something is
 
-env = gym.make("spatialsim_env:SpatialSim-Discrim-v0", n_objects=3)
+env: Any = gym.make("spatialsim_env:SpatialSim-Discrim-v0", n_objects=3)
 env.unwrapped.set_reward(reward)
 env.reset(seed=0)
 claimed = true = 0

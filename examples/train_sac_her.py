@@ -4,6 +4,7 @@
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,8 +48,8 @@ model = SAC(
 model.learn(options.steps)
 
 envs = worlds(options.episodes, 10_000)
-observations = envs.reset()
-for _ in range(HORIZON):
+observations: Any = envs.reset()
+for _step in range(HORIZON):
     observations, _, _, infos = envs.step(model.predict(observations, deterministic=True)[0])
 for key, title in (("is_success_model", "its reward says achieved"), ("is_success", "truly achieved")):
     share = np.mean([info[key] for info in infos])

@@ -114,12 +114,12 @@ def table(result: dict[str, Any]) -> str:
         lines.append((row["reward"], f"{row['ms']:.1f}", share, bound, recording.format_met(row["met"])))
     costs = recording.markdown(("reward", "ms per gradient step", "added by the reward", "target", "met"), lines)
     bound = f"{target['success']:.2f} within {target['steps']:,} steps and {target['seconds']:.0f} s"
-    lines = []
+    seeds = []
     for row in result["learning"]:
         figures = (f"{row['steps']:,}", f"{row['success']:.2f}", f"{row['seconds']:.0f}")
-        lines.append((f"seed {row['seed']}", *figures, bound, recording.format_met(row["met"])))
+        seeds.append((f"seed {row['seed']}", *figures, bound, recording.format_met(row["met"])))
     columns = (f"`{config['name']}` on the truth", "steps", "success", "s", "target", "met")
-    return f"{costs}\n\n{recording.markdown(columns, lines)}"
+    return f"{costs}\n\n{recording.markdown(columns, seeds)}"
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def truth(size: int = 4096, n: int = 8, few: int = 100) -> Row:
 
 def stepping(steps: int = 5_000, few: int = 200, n: int = 5) -> Row:
     """Steps per second through gym.make, success by the truth at each."""
-    env = gym.make("spatialsim_env:SpatialSim-Discrim-v0", n_objects=n)
+    env: Any = gym.make("spatialsim_env:SpatialSim-Discrim-v0", n_objects=n)
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(steps)]
 

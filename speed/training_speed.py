@@ -240,8 +240,8 @@ def table(result: dict[str, Any]) -> str:
     columns = ["s per epoch and seed", "here", "plain", "ratio", "authors", "target", "met", "pair part", "its bound"]
     training = recording.markdown([*columns, "times"], lines)
     ms = {(row["way"], row["round"]): f"{row['ms']:.2f}" for row in result["ways"]}
-    lines = [(way, ms.get((way, 1), "-"), ms.get((way, 2), "-")) for way in dict.fromkeys(way for way, _ in ms)]
-    ways = recording.markdown(("pair part of a batch, n = 20, ms per seed", "first round", "second round"), lines)
+    by_way = [(way, ms.get((way, 1), "-"), ms.get((way, 2), "-")) for way in dict.fromkeys(way for way, _ in ms)]
+    ways = recording.markdown(("pair part of a batch, n = 20, ms per seed", "first round", "second round"), by_way)
     gigabytes, rate = result["memory"]["gigabytes"], result["pictures"]["per_second"]
     return (
         f"{training}\n\n{ways}\n\nPeak memory of a pass of ten seeds on 21-30 objects: {gigabytes:.2f} GB "

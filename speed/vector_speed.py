@@ -27,7 +27,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from reward_models.agents.vec_env import SpatialSimVecEnv
 
 ENV_ID = "spatialsim_env:SpatialSim-Discrim-v0"
-OPTIONS = {"n_objects": 5}
+OPTIONS: dict[str, Any] = {"n_objects": 5}
 PLAIN_COPIES = 64  # of what is stepped one by one: its speed does not depend on their number
 STEPS = 100  # of each copy and repetition: two episodes
 PACKAGES = ("numpy", "numba", "gymnasium", "stable-baselines3")
@@ -40,7 +40,10 @@ def native(copies: int) -> Any:
 
 def in_turn(copies: int) -> Any:
     """Gymnasium's, over single environments."""
-    vector = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": AutoresetMode.SAME_STEP}}
+    vector: dict[str, Any] = {
+        "vectorization_mode": "sync",
+        "vector_kwargs": {"autoreset_mode": AutoresetMode.SAME_STEP},
+    }
     return gym.make_vec(ENV_ID, num_envs=copies, **vector, **OPTIONS)
 
 

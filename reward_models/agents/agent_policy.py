@@ -50,7 +50,7 @@ class AgentPolicy:
         """
         played, model = world.world, self.agent.model
         for verb, own, other in (
-            ("sees", model.observation_space["achieved_goal"], played.goals.space["achieved_goal"]),  # type: ignore[index]
+            ("sees", model.observation_space["achieved_goal"], played.goals.space["achieved_goal"]),
             ("gives actions of", model.action_space, played.dynamics.action_space),
         ):
             if own != other:

@@ -48,7 +48,7 @@ class Situations(Rows):
         return goals.desired(self.required)
 
     @cached_property
-    def distance(self) -> NDArray[np.float64]:  # type: ignore[override]
+    def distance(self) -> NDArray[np.float64]:
         """Minus the least margin of what is required, (B,)."""
         rows, which = np.nonzero(self.required)
         margins = np.full(self.required.shape, np.inf)

@@ -27,7 +27,7 @@ class Stack:
     def __init__(self, networks: Sequence[RewardModel]) -> None:
         self._networks = list(networks)
         self._alone = len(networks) == 1 or any(True for _ in networks[0].buffers())
-        weights = stack_module_state(self._networks)[0]  # type: ignore[arg-type]
+        weights = stack_module_state(self._networks)[0]
         self._together = deepcopy(self._networks[0])
         for name, parameter in self._together.named_parameters():
             parameter.data = weights[name].detach()

@@ -138,7 +138,7 @@ class ManyWorlds(VectorEnv[Observation, NDArray[Any], NDArray[Any]], Generic[M])
             self._streams[row] = stream
         return stream
 
-    def reset(  # type: ignore[override]
+    def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Infos]:
         """Begin an episode in each copy, or in those of a mask; each takes one block of numbers from its stream.
@@ -232,7 +232,7 @@ class ManyWorlds(VectorEnv[Observation, NDArray[Any], NDArray[Any]], Generic[M])
         final_info = _spread({name: array[ended] for name, array in judged.items()}, ended)
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended.copy()}
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """A frame of each copy, (height, width, 3) uint8; ``tiled`` joins them.
 
         Raises:

@@ -123,7 +123,7 @@ class OneWorld(gym.Env[Observation, NDArray[Any]], Generic[M]):
         terminated = info["is_success"] and self.terminate_on_success
         return _first(self.world.goals.observe(now)), info["reward_model"], terminated, False, info
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """Show the world: an array (height, width, 3) uint8, or a window in human mode.
 
         Raises:

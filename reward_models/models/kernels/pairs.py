@@ -84,7 +84,7 @@ class _PairSums(torch.autograd.Function):
     """Of S networks at once: held (S, n, B, 1), links (S, n, B, 16) each and, with two rounds, mix (S, 16, 16)."""
 
     @staticmethod
-    def forward(ctx: Any, held: Tensor, *parts: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, held: Tensor, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(held, *parts)
         out = torch.empty_like(parts[0], memory_format=torch.contiguous_format)
         if len(parts) == 2:
@@ -96,7 +96,7 @@ class _PairSums(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         held, *parts = ctx.saved_tensors
         out = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in parts]
         if len(parts) == 2:

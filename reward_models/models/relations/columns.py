@@ -140,7 +140,7 @@ class Pictures:
         with torch.random.fork_rng(devices=[]), one_thread():
             torch.manual_seed(seed)
             for picture, box in zip(self.stored[self.place[index]], self.boxes[index] * size, strict=True):
-                boxed = tv_tensors.BoundingBoxes(box, format="XYXY", canvas_size=(size, size))  # type: ignore[call-arg]
+                boxed = tv_tensors.BoundingBoxes(box, format="XYXY", canvas_size=(size, size))
                 cut, inside = vary(tv_tensors.Image(picture), boxed)
                 pictures.append(cut.as_subclass(Tensor))
                 boxes.append(inside.as_subclass(Tensor))

@@ -92,7 +92,7 @@ def _episodes(played: Played) -> Iterator[Any]:
         yield EpisodeBuffer(
             seed=int(played.seed[i]),
             observations={"observation": scenes[i], "achieved_goal": scenes[i], "desired_goal": goal},
-            actions=played.actions[:, i],  # type: ignore[arg-type]
+            actions=played.actions[:, i],
             rewards=list(np.where(distance[1:] <= 1, 0.0, -1.0)),
             terminations=[False] * steps,
             truncations=[False] * (steps - 1) + [True],
