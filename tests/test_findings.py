@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_models.cli.demo import NEAR_CHANCE
+from reward_models.demo import NEAR_CHANCE
 from reward_models.hub.targets import THRESHOLD_RATIO
 
 ROOT = Path(__file__).parents[1]

@@ -26,7 +26,7 @@ def hard(
     ] = None,
 ) -> None:
     """Accuracy and detection threshold on the hard suite, beside the ideal observer, the truth and simple rules."""
-    from reward_models.cli.main import objects
+    from reward_models.cli.arguments import objects
     from reward_models.measuring import hard_cases
     from reward_models.studies.engine import report, rows
     from reward_models.studies.engine.study import Results

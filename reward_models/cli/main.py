@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from reward_models.cli.agents import app as agent_app
+from reward_models.cli.arguments import objects
 from reward_models.cli.auditing import audit
 from reward_models.cli.hard_suite import hard
 from reward_models.cli.hub import app as hub_app
@@ -53,18 +54,6 @@ Negative = Annotated[
 Objects = Annotated[str, typer.Option(help="Objects per scene, as 5 or 3-8.")]
 
 
-def objects(text: str) -> int | tuple[int, int]:
-    """An int or a range from "5" or "3-8".
-
-    Raises:
-        ValueError: neither.
-    """
-    parts = text.split("-")
-    if len(parts) > 2 or not all(part.isdigit() for part in parts):
-        raise ValueError(f"number of objects is {text!r}; accepted are an int, as 5, or a range, as 3-8")
-    return int(text) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
-
-
 @app.command()
 def demo(
     quick: Annotated[
@@ -74,7 +63,7 @@ def demo(
     out: Annotated[Path | None, typer.Option(help="Folder; runs/demo or runs/demo-quick by default.")] = None,
 ) -> None:
     """Train networks, train an agent on each one's reward, and show what they claim beside what is true."""
-    from reward_models.cli.demo import DemoConfig, run
+    from reward_models.demo import DemoConfig, run
 
     config = replace(DemoConfig.quick() if quick else DemoConfig(), seed=seed)
     run(config, out or Path("runs/demo-quick" if quick else "runs/demo"))

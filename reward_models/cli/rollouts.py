@@ -32,7 +32,7 @@ def rollouts(
 
     Without --policy, random and expert take turns.
     """
-    from reward_models.cli.main import objects
+    from reward_models.cli.arguments import objects
     from spatialsim_env.arrangements.datasets import named
     from spatialsim_env.arrangements.datasets.rollouts import Rollouts
 

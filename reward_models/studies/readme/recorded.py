@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reward_models.cli import demo
+from reward_models import demo
 from reward_models.studies.agents import tables as agent_tables
 from reward_models.studies.engine import rows
 from reward_models.studies.hard_suite import tables as hard_tables

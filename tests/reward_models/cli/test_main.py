@@ -10,7 +10,8 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from reward_models.cli.main import app, objects
+from reward_models.cli.arguments import objects
+from reward_models.cli.main import app
 from spatialsim_env.arrangements.datasets import named
 
 COMMANDS = ("demo", "generate", "train", "evaluate", "hard", "agent", "render", "play")

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from reward_models import demo
 from reward_models.agents import configs
-from reward_models.cli import demo
-from reward_models.cli.demo import BEST, RANDOM, TRUTH, DemoConfig
+from reward_models.demo import BEST, RANDOM, TRUTH, DemoConfig
 from reward_models.training.config import TrainingConfig
 
 

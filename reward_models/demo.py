@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import platform
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from reward_models import provenance
 from reward_models.agents import configs
 from reward_models.agents.configs import AgentConfig
 from reward_models.training.config import TrainingConfig
@@ -117,7 +117,7 @@ def run(
         networks, agents = _work(config, folder, tell)
         summary = {
             "settings": config.to_json(),
-            "commit": _commit(),
+            "commit": provenance.describe()["commit"],
             "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "networks": {name: networks[name] for name in (TRUTH, *config.networks)},
             "agents": {name: agents[name] for name in (RANDOM, TRUTH, *config.networks)},
@@ -144,7 +144,7 @@ def _check_drawing() -> None:
 
 def _claim(folder: Path, config: DemoConfig) -> None:
     """Make the folder this demo's own, or refuse: other settings, or an unfinished demo of another commit."""
-    file, claim = folder / "settings.json", {"settings": config.to_json(), "commit": _commit()}
+    file, claim = folder / "settings.json", {"settings": config.to_json(), "commit": provenance.describe()["commit"]}
     if file.exists():
         there = read_object(file)
         finished = (folder / "summary.json").exists()
@@ -374,13 +374,3 @@ def _warning(summary: dict[str, Any]) -> str:
 
 def _plural(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
-
-
-def _commit() -> str | None:
-    """The commit of the code, where it is a checkout."""
-    root = Path(__file__).parents[2]
-    try:
-        process = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return process.stdout.strip() or None
