@@ -96,7 +96,7 @@ def test_order_and_state_do_not_tell_the_label():
     for seed in range(3):
         rows = np.tile([categories.INDEX["book"], categories.INDEX["table"], 0], (200, 1))
         order = generation.Order("near", 1, generation.Demands())
-        first.append(generation.fill(order, rows, np.random.default_rng(seed), generation.Counts()).first)
+        first.append(generation.fill(order, rows, np.random.default_rng(seed), generation.ProposalCounts()).first)
     n = np.concatenate(first)
     assert abs(n.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(n))
 
